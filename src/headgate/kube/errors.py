@@ -1,0 +1,170 @@
+"""What is wrong with a field, as a value.
+
+Validation anywhere in Headgate returns a list of :class:`FieldError`; nothing raises. The texts are the ones that
+Kubernetes clients already know, so that ``kubectl`` users read the message they expect. Turning a list of field
+errors into an HTTP answer is the business of ``kube/status.py``.
+
+Paths are plain strings (``spec.containers[0].name``); join them with ``f"{path}.field"`` and ``f"{path}[{index}]"``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from enum import Enum
+from typing import Any, Final
+
+import msgspec
+
+
+class ErrorKind(Enum):
+    """The cause that a client reads in ``details.causes[].reason``, and the words that introduce it."""
+
+    NOT_FOUND = ("FieldValueNotFound", "Not found")
+    REQUIRED = ("FieldValueRequired", "Required value")
+    DUPLICATE = ("FieldValueDuplicate", "Duplicate value")
+    INVALID = ("FieldValueInvalid", "Invalid value")
+    NOT_SUPPORTED = ("FieldValueNotSupported", "Unsupported value")
+    FORBIDDEN = ("FieldValueForbidden", "Forbidden")
+    TOO_LONG = ("FieldValueTooLong", "Too long")
+    TOO_MANY = ("FieldValueTooMany", "Too many")
+    INTERNAL = ("InternalError", "Internal error")
+    TYPE_INVALID = ("FieldValueTypeInvalid", "Invalid value")
+
+    @property
+    def cause(self) -> str:
+        return self.value[0]
+
+    @property
+    def words(self) -> str:
+        return self.value[1]
+
+
+_WITHOUT_VALUE: Final = frozenset({ErrorKind.REQUIRED, ErrorKind.FORBIDDEN, ErrorKind.TOO_LONG, ErrorKind.INTERNAL})
+
+
+class _Omitted:
+    """Marks a bad value that must not be printed."""
+
+    def __repr__(self) -> str:
+        return "OMITTED"
+
+
+OMITTED: Final = _Omitted()
+
+_encoder: Final = msgspec.json.Encoder(order="sorted")
+
+
+def quote(text: str) -> str:
+    """``text`` in double quotes, escaped as Go's ``%q`` does it."""
+    out = ['"']
+    for char in text:
+        escaped = _GO_ESCAPES.get(char)
+        if escaped is not None:
+            out.append(escaped)
+        elif char.isprintable():
+            out.append(char)
+        elif ord(char) < 0x80:
+            out.append(f"\\x{ord(char):02x}")
+        elif ord(char) <= 0xFFFF:
+            out.append(f"\\u{ord(char):04x}")
+        else:
+            out.append(f"\\U{ord(char):08x}")
+    out.append('"')
+    return "".join(out)
+
+
+_GO_ESCAPES: Final = {
+    "\a": "\\a",
+    "\b": "\\b",
+    "\f": "\\f",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+    "\v": "\\v",
+    "\\": "\\\\",
+    '"': '\\"',
+}
+
+
+def _render(value: Any) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return quote(value)
+        case _:
+            return _encoder.encode(value).decode()
+
+
+class FieldError(msgspec.Struct, frozen=True):
+    """One problem with one field. ``value`` is the offending JSON value."""
+
+    kind: ErrorKind
+    path: str
+    value: Any = OMITTED
+    detail: str = ""
+
+    @property
+    def body(self) -> str:
+        """The message without the path: what ``details.causes[].message`` holds."""
+        text = self.kind.words
+        if self.kind not in _WITHOUT_VALUE and self.value is not OMITTED:
+            text = f"{text}: {_render(self.value)}"
+        return f"{text}: {self.detail}" if self.detail else text
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.body}"
+
+
+FieldErrors = list[FieldError]
+
+
+def invalid(path: str, value: Any, detail: str) -> FieldError:
+    return FieldError(ErrorKind.INVALID, path, value, detail)
+
+
+def type_invalid(path: str, value: Any, detail: str) -> FieldError:
+    return FieldError(ErrorKind.TYPE_INVALID, path, value, detail)
+
+
+def required(path: str, detail: str = "") -> FieldError:
+    return FieldError(ErrorKind.REQUIRED, path, "", detail)
+
+
+def duplicate(path: str, value: Any) -> FieldError:
+    return FieldError(ErrorKind.DUPLICATE, path, value)
+
+
+def not_found(path: str, value: Any) -> FieldError:
+    return FieldError(ErrorKind.NOT_FOUND, path, value)
+
+
+def forbidden(path: str, detail: str) -> FieldError:
+    return FieldError(ErrorKind.FORBIDDEN, path, "", detail)
+
+
+def not_supported(path: str, value: Any, allowed: Sequence[str]) -> FieldError:
+    """``allowed`` is printed in the order given; the API sorts it for most enumerations."""
+    detail = "supported values: " + ", ".join(quote(each) for each in allowed) if allowed else ""
+    return FieldError(ErrorKind.NOT_SUPPORTED, path, value, detail)
+
+
+def too_long(path: str, max_bytes: int) -> FieldError:
+    detail = "may not be more than 1 byte" if max_bytes == 1 else f"may not be more than {max_bytes} bytes"
+    return FieldError(ErrorKind.TOO_LONG, path, OMITTED, detail if max_bytes >= 0 else "value is too long")
+
+
+def too_many(path: str, actual: int, maximum: int) -> FieldError:
+    noun = "item" if maximum == 1 else "items"
+    detail = f"must have at most {maximum} {noun}" if maximum >= 0 else "has too many items"
+    return FieldError(ErrorKind.TOO_MANY, path, actual if actual >= 0 else OMITTED, detail)
+
+
+def internal(path: str, detail: str) -> FieldError:
+    return FieldError(ErrorKind.INTERNAL, path, OMITTED, detail)
+
+
+def aggregate(errors: Iterable[FieldError]) -> str:
+    """The text of several errors at once: ``e1``, or ``[e1, e2]``, each distinct message once."""
+    messages = list(dict.fromkeys(str(error) for error in errors))
+    return messages[0] if len(messages) == 1 else "[" + ", ".join(messages) + "]"
