@@ -1,0 +1,101 @@
+"""What the API server must know about a kind to write it: the contract between the request pipeline and the kinds.
+
+A :class:`Strategy` holds one kind's own steps of a write; its defaults are the plainest kind there is (namespaced, no
+status, no rules of its own). The pipeline around it belongs to ``apiserver/``; the table is ``STRATEGIES`` in
+``kube/strategy/__init__.py``; the rules themselves live in ``kube/validation/`` and ``kube/defaults/``.
+
+The order of a create: fill system metadata, defaults, admission, ``prepare_create``, ``validate_create`` and, only if
+that found nothing, the common metadata rules, ``warnings_create``. The order of an update: namespace check,
+``metadata.generation`` taken from the old object, ``prepare``, old uid / creationTimestamp / deletionTimestamp kept,
+common metadata rules *plus* ``validate`` in one list, ``warnings``. All objects are wire dictionaries in the form that
+``kube/codec.py`` gives; ``prepare_*`` change the new object in place and may share parts of the old one with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from headgate.kube.errors import FieldErrors
+
+if TYPE_CHECKING:
+    from headgate.kube.features import Features
+
+Object = dict[str, Any]
+
+
+class Context(msgspec.Struct, frozen=True):
+    """What a write may know besides the objects: the clock's reading, the switches, and who asks."""
+
+    now: str  # RFC 3339, whole seconds
+    now_micro: str  # RFC 3339, six digits
+    features: Features
+    user: str = ""
+
+
+Create = Callable[[Object, Context], None]
+Update = Callable[[Object, Object, Context], None]
+CheckCreate = Callable[[Object, Context], FieldErrors]
+CheckUpdate = Callable[[Object, Object, Context], FieldErrors]
+WarnCreate = Callable[[Object, Context], list[str]]
+WarnUpdate = Callable[[Object, Object, Context], list[str]]
+GracefulDelete = Callable[[Object, "int | None"], "int | None"]
+
+
+def leave(obj: Object, ctx: Context) -> None:
+    """Prepare nothing on create."""
+
+
+def leave_update(new: Object, old: Object, ctx: Context) -> None:
+    """Prepare nothing on update."""
+
+
+def no_errors(obj: Object, ctx: Context) -> FieldErrors:
+    return []
+
+
+def no_update_errors(new: Object, old: Object, ctx: Context) -> FieldErrors:
+    return []
+
+
+def no_warnings(obj: Object, ctx: Context) -> list[str]:
+    return []
+
+
+def no_update_warnings(new: Object, old: Object, ctx: Context) -> list[str]:
+    return []
+
+
+class UpdateRules(msgspec.Struct, frozen=True, kw_only=True):
+    """How one endpoint (the object itself, or one subresource such as ``status``) changes an existing object.
+
+    ``reset_fields`` are the paths that the endpoint never lets a client change: managed fields must not record them.
+    """
+
+    prepare: Update = leave_update
+    validate: CheckUpdate = no_update_errors
+    warnings: WarnUpdate = no_update_warnings
+    reset_fields: tuple[tuple[str, ...], ...] = ()
+
+
+class Strategy(msgspec.Struct, frozen=True, kw_only=True):
+    namespaced: bool = True
+    prepare_create: Create = leave
+    validate_create: CheckCreate = no_errors
+    warnings_create: WarnCreate = no_warnings
+    update: UpdateRules = UpdateRules()
+    subresources: Mapping[str, UpdateRules] = {}  # "status", "finalize", "resize", ...
+    # A PUT to a name that does not exist creates it; otherwise it answers 404.
+    allow_create_on_update: bool = False
+    # A PUT without resourceVersion overwrites; otherwise it is 422 "must be specified for an update".
+    unconditional_update: bool = True
+    # Grace in seconds for a delete, from the object and what the request asked for; None: no graceful deletion.
+    graceful_delete: GracefulDelete | None = None
+    # Extra field selector labels besides metadata.name and metadata.namespace, with the path each one reads.
+    field_labels: Mapping[str, tuple[str, ...]] = {}
+
+    @property
+    def has_status(self) -> bool:
+        return "status" in self.subresources
