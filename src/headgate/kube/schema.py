@@ -35,6 +35,7 @@ class Type(msgspec.Struct, frozen=True, omit_defaults=True):
     kind: TypeKind
     ref: str = ""
     items: Type | None = None
+    go: str = ""  # the Go name of a named scalar, list or map ("v1.RestartPolicy"); decoding errors print it
 
 
 class Field(msgspec.Struct, frozen=True, omit_defaults=True):

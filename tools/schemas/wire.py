@@ -1,0 +1,114 @@
+"""Turns Go declarations into wire types: what is on the JSON wire, and when it is left out.
+
+Walks from the roots it is given through every type they mention. Types that marshal themselves (quantities, times,
+int-or-string, raw values) are known by name. List types, merge keys and defaults are not Go's to say: ``openapi.py``
+adds them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from tools.schemas.go_types import GoField, GoPackage
+
+_MACHINERY = "k8s.io/apimachinery/pkg"
+_SPECIAL = {
+    f"{_MACHINERY}/api/resource.Quantity": "quantity",
+    f"{_MACHINERY}/apis/meta/v1.Time": "time",
+    f"{_MACHINERY}/apis/meta/v1.MicroTime": "microtime",
+    f"{_MACHINERY}/apis/meta/v1.Duration": "duration",
+    f"{_MACHINERY}/apis/meta/v1.FieldsV1": "raw",
+    f"{_MACHINERY}/util/intstr.IntOrString": "intorstring",
+    f"{_MACHINERY}/runtime.RawExtension": "raw",
+    f"{_MACHINERY}/runtime.Object": "raw",
+}
+_BASIC = {
+    "string": "string",
+    "bool": "bool",
+    "int32": "int32",
+    "int64": "int64",
+    "int": "int64",
+    "float64": "float",
+    "interface{}": "raw",
+    "any": "raw",
+}
+
+
+@dataclass
+class WireField:
+    name: str
+    type: dict[str, Any]
+    pointer: bool
+    omit: str
+    rules: dict[str, Any] = field(default_factory=dict)  # filled from OpenAPI
+
+
+def openapi_name(package_path: str, type_name: str) -> str:
+    host, _, rest = package_path.partition("/")
+    return ".".join([*reversed(host.split(".")), *rest.split("/"), type_name])
+
+
+class Walker:
+    """Collects ``{OpenAPI name: fields}`` for every struct reachable from the types it is asked for."""
+
+    def __init__(self, package_at: Callable[[str], GoPackage]) -> None:
+        self._package_at = package_at
+        self.structs: dict[str, list[WireField]] = {}
+
+    def visit(self, package_path: str, type_name: str) -> str:
+        name = openapi_name(package_path, type_name)
+        if name not in self.structs:
+            self.structs[name] = []
+            package, declaration = self._declaration(package_path, type_name)
+            self.structs[name] = list(self._fields(package, declaration))
+        return name
+
+    def _declaration(self, package_path: str, type_name: str) -> tuple[GoPackage, list[GoField]]:
+        package = self._package_at(package_path)
+        while type_name not in package.structs:  # `type List metav1.List`
+            package, type_name = self._resolve(package, package.named[type_name])
+        return package, package.structs[type_name]
+
+    def _resolve(self, package: GoPackage, expression: str) -> tuple[GoPackage, str]:
+        qualifier, dot, name = expression.rpartition(".")
+        return (self._package_at(package.imports[qualifier]), name) if dot else (package, expression)
+
+    def _fields(self, package: GoPackage, declaration: list[GoField]) -> Iterator[WireField]:
+        for each in declaration:
+            if "inline" in each.options or not each.json_name:
+                inner, name = self._resolve(package, each.expression.lstrip("*"))
+                yield from self._fields(*self._declaration(inner.path, name))
+                continue
+            omit = "zero" if "omitzero" in each.options else "empty" if "omitempty" in each.options else "never"
+            pointer = each.expression.startswith("*")
+            yield WireField(each.json_name, self._type(package, each.expression.lstrip("*")), pointer, omit)
+
+    def _type(self, package: GoPackage, expression: str) -> dict[str, Any]:
+        if expression == "[]byte":
+            return {"kind": "bytes"}
+        if expression.startswith("[]"):
+            return {"kind": "list", "items": self._type(package, expression[2:])}
+        if expression.startswith("map["):
+            return {"kind": "map", "items": self._type(package, expression.partition("]")[2])}
+        if expression in _BASIC:
+            wire = {"kind": _BASIC[expression]}
+            return wire | {"go": "int"} if expression == "int" else wire
+        qualifier, dot, name = expression.rpartition(".")
+        path = package.imports[qualifier] if dot else package.path
+        full = f"{path}.{name}"
+        if full in _SPECIAL:
+            return {"kind": _SPECIAL[full]}
+        home = self._package_at(path)
+        if self._is_struct(home, name):
+            return {"kind": "struct", "ref": self.visit(path, name)}
+        return self._type(home, home.named[name]) | {"go": f"{path.rpartition('/')[2]}.{name}"}
+
+    def _is_struct(self, package: GoPackage, name: str) -> bool:
+        while name not in package.structs:
+            expression = package.named[name]
+            if expression in _BASIC or expression.startswith(("[]", "map[")):
+                return False
+            package, name = self._resolve(package, expression)
+        return True
