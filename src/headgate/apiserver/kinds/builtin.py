@@ -1,0 +1,37 @@
+"""The table of everything that is served before any custom resource is defined.
+
+The rows are those of Kubernetes v1.35; ``tests/unit/kinds_table`` compares them with what a kube-apiserver of that
+version says of itself. A group that is missing here (certificates, flow control, API registration) is not served.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headgate.apiserver.kinds.rows.access import ADMISSION, AUTHENTICATION, AUTHORIZATION, RBAC
+from headgate.apiserver.kinds.rows.cluster import COORDINATION, DISCOVERY, NETWORKING, NODE, RESOURCE, STORAGE
+from headgate.apiserver.kinds.rows.core import CORE, EVENTS
+from headgate.apiserver.kinds.rows.workloads import APPS, AUTOSCALING, BATCH, POLICY, SCHEDULING
+from headgate.apiserver.kinds.table import KindTable
+
+BUILTIN: Final = KindTable(
+    (
+        *CORE,
+        *APPS,
+        *EVENTS,
+        *AUTHENTICATION,
+        *AUTHORIZATION,
+        *AUTOSCALING,
+        *BATCH,
+        *NETWORKING,
+        *POLICY,
+        *RBAC,
+        *STORAGE,
+        *ADMISSION,
+        *SCHEDULING,
+        *COORDINATION,
+        *NODE,
+        *DISCOVERY,
+        *RESOURCE,
+    )
+)

@@ -1,0 +1,148 @@
+"""One served kind, as a row.
+
+A :class:`Kind` is one resource of one API version: ``pods`` of ``v1``, ``horizontalpodautoscalers`` of
+``autoscaling/v1``. Several rows may share one storage (``stored_as``): events of the core group and of
+``events.k8s.io`` are the same objects seen through two schemas (``conversion.py``).
+
+:class:`FieldLabel` is what ``?fieldSelector=`` may ask of a kind. Its value is always read from the *stored* form.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from headgate.kube.errors import quote
+from headgate.kube.schema import GroupVersionKind
+
+EVERY_VERB: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+
+
+class Subresource(msgspec.Struct, frozen=True):
+    """``pods/status``: ``name`` is ``status``; group, version and kind are of the body that it takes or gives."""
+
+    name: str
+    kind: str
+    group: str
+    version: str
+    verbs: tuple[str, ...]
+
+    @property
+    def gvk(self) -> GroupVersionKind:
+        return GroupVersionKind(self.group, self.version, self.kind)
+
+
+class FieldLabel(msgspec.Struct, frozen=True):
+    """A field that can be selected on: the first of ``paths`` that is set, as text, else ``zero``.
+
+    Without paths the value is always ``zero``: the label is accepted for old clients' sake and selects nothing.
+    """
+
+    label: str
+    paths: tuple[tuple[str, ...], ...]
+    zero: str = ""
+
+    def value(self, stored: Mapping[str, Any]) -> str:
+        for path in self.paths:
+            text = _text_at(stored, path)
+            if text:
+                return text
+        return self.zero
+
+
+def _text_at(value: Any, path: tuple[str, ...]) -> str:
+    for step in path:
+        if isinstance(value, Mapping):
+            value = value.get(step)
+        elif isinstance(value, list) and step.isdigit() and int(step) < len(value):
+            value = value[int(step)]
+        else:
+            return ""
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "true" if value else "false"
+        case _:
+            return str(value)
+
+
+METADATA_LABELS: Final = (
+    FieldLabel("metadata.name", (("metadata", "name"),)),
+    FieldLabel("metadata.namespace", (("metadata", "namespace"),)),
+)
+
+# Kinds that say nothing of their own accept the two metadata labels and refuse others with this text.
+PLAIN_REFUSAL: Final = '{quoted} is not a known field selector: only "metadata.name", "metadata.namespace"'
+
+
+class Kind(msgspec.Struct, frozen=True):
+    group: str
+    version: str
+    kind: str
+    plural: str
+    singular: str
+    namespaced: bool
+    verbs: tuple[str, ...]
+    type_name: str  # in the schema tables: "io.k8s.api.core.v1.Pod"
+    stored_as: tuple[str, str]  # group and plural of the storage
+    stored_version: str  # the version of `stored_as` that objects are kept in
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    subresources: tuple[Subresource, ...] = ()
+    field_labels: tuple[FieldLabel, ...] = METADATA_LABELS
+    field_label_refusal: str = PLAIN_REFUSAL
+
+    @property
+    def gvk(self) -> GroupVersionKind:
+        return GroupVersionKind(self.group, self.version, self.kind)
+
+    @property
+    def api_version(self) -> str:
+        return self.gvk.api_version
+
+    @property
+    def list_kind(self) -> str:
+        return f"{self.kind}List"
+
+    @property
+    def group_resource(self) -> str:
+        """How error texts name it: ``pods``, ``deployments.apps``."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def resource(self) -> str:
+        """The name of its storage, in the same form; the versions and views of one object share it."""
+        group, plural = self.stored_as
+        return f"{plural}.{group}" if group else plural
+
+    @property
+    def stored(self) -> bool:
+        """False for what only answers a request: bindings, access reviews, component statuses."""
+        return "watch" in self.verbs
+
+    @property
+    def storage_version_hash(self) -> str:
+        """What discovery calls ``storageVersionHash``; empty where nothing is stored."""
+        if not self.stored:
+            return ""
+        text = f"{self.stored_as[0]}/{self.stored_version}/{self.kind}"
+        return base64.b64encode(hashlib.sha256(text.encode()).digest()[:8]).decode()
+
+    def subresource(self, name: str) -> Subresource | None:
+        return next((each for each in self.subresources if each.name == name), None)
+
+    def selectable_fields(self, stored: Mapping[str, Any]) -> dict[str, str]:
+        """Every field label of this kind with its value in one stored object."""
+        return {each.label: each.value(stored) for each in self.field_labels}
+
+    def field_label(self, label: str) -> FieldLabel | str:
+        """The label's row, or the text of the 400 that a request for it gets."""
+        for each in self.field_labels:
+            if each.label == label:
+                return each
+        return self.field_label_refusal.format(label=label, quoted=quote(label))

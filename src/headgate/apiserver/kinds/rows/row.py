@@ -1,0 +1,75 @@
+"""Shorthand for the rows of built-in kinds: everything that follows from the kind's name is derived here.
+
+Not for custom resources: their names, verbs and storage come from their definition, so they build
+:class:`~headgate.apiserver.kinds.kind.Kind` themselves.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from headgate.apiserver.kinds.kind import EVERY_VERB, METADATA_LABELS, PLAIN_REFUSAL, FieldLabel, Kind, Subresource
+
+CREATE: Final = ("create",)
+READ_WRITE: Final = ("get", "patch", "update")
+CONNECT: Final = ("create", "get")
+PROXY: Final = ("create", "delete", "get", "patch", "update")
+
+# A subresource of the row itself: its name, and if it differs from the row's, its kind as (group, version, kind).
+SubresourceRow = tuple[str, tuple[str, ...], tuple[str, str, str] | None]
+
+STATUS: Final[SubresourceRow] = ("status", READ_WRITE, None)
+SCALE: Final[SubresourceRow] = ("scale", READ_WRITE, ("autoscaling", "v1", "Scale"))
+
+
+def field(label: str, *more_paths: str, zero: str = "") -> FieldLabel:
+    """A field label named after its own path; ``more_paths`` are asked when that one is empty."""
+    return FieldLabel(label, tuple(tuple(path.split(".")) for path in (label, *more_paths)), zero)
+
+
+def alias(label: str, path: str, zero: str = "") -> FieldLabel:
+    """A field label under another name than its path in the stored form."""
+    return FieldLabel(label, (tuple(path.split(".")),), zero)
+
+
+def row(
+    api_version: str,
+    kind: str,
+    plural: str,
+    scope: Literal["Namespaced", "Cluster"],
+    *,
+    verbs: tuple[str, ...] = EVERY_VERB,
+    short_names: tuple[str, ...] = (),
+    categories: tuple[str, ...] = (),
+    subresources: tuple[SubresourceRow, ...] = (),
+    field_labels: tuple[FieldLabel, ...] = METADATA_LABELS,
+    field_label_refusal: str = PLAIN_REFUSAL,
+    stored_as: tuple[str, str, str] | None = None,
+) -> Kind:
+    """``stored_as`` is group, version and plural of the storage, if another row's."""
+    group, _, version = api_version.rpartition("/")
+    stored_group, stored_version, stored_plural = stored_as or (group, version, plural)
+    return Kind(
+        group=group,
+        version=version,
+        kind=kind,
+        plural=plural,
+        singular=kind.lower(),
+        namespaced=scope == "Namespaced",
+        verbs=verbs,
+        type_name=f"io.k8s.api.{group.partition('.')[0] or 'core'}.{version}.{kind}",
+        stored_as=(stored_group, stored_plural),
+        stored_version=stored_version,
+        short_names=short_names,
+        categories=categories,
+        subresources=tuple(
+            _subresource(name, sub_verbs, gvk or (group, version, kind)) for name, sub_verbs, gvk in subresources
+        ),
+        field_labels=field_labels,
+        field_label_refusal=field_label_refusal,
+    )
+
+
+def _subresource(name: str, verbs: tuple[str, ...], gvk: tuple[str, str, str]) -> Subresource:
+    group, version, kind = gvk
+    return Subresource(name=name, kind=kind, group=group, version=version, verbs=verbs)

@@ -1,0 +1,101 @@
+"""What owns, limits and scales pods: ``apps``, ``batch``, ``autoscaling``, ``policy``, ``scheduling.k8s.io``."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headgate.apiserver.kinds.kind import METADATA_LABELS, Kind
+from headgate.apiserver.kinds.rows.row import SCALE, STATUS, alias, row
+
+_ALL: Final = ("all",)
+
+APPS: Final[tuple[Kind, ...]] = (
+    row("apps/v1", "ControllerRevision", "controllerrevisions", "Namespaced"),
+    row(
+        "apps/v1",
+        "DaemonSet",
+        "daemonsets",
+        "Namespaced",
+        short_names=("ds",),
+        categories=_ALL,
+        subresources=(STATUS,),
+    ),
+    row(
+        "apps/v1",
+        "Deployment",
+        "deployments",
+        "Namespaced",
+        short_names=("deploy",),
+        categories=_ALL,
+        subresources=(SCALE, STATUS),
+    ),
+    row(
+        "apps/v1",
+        "ReplicaSet",
+        "replicasets",
+        "Namespaced",
+        short_names=("rs",),
+        categories=_ALL,
+        subresources=(SCALE, STATUS),
+    ),
+    row(
+        "apps/v1",
+        "StatefulSet",
+        "statefulsets",
+        "Namespaced",
+        short_names=("sts",),
+        categories=_ALL,
+        subresources=(SCALE, STATUS),
+    ),
+)
+
+BATCH: Final[tuple[Kind, ...]] = (
+    row(
+        "batch/v1",
+        "CronJob",
+        "cronjobs",
+        "Namespaced",
+        short_names=("cj",),
+        categories=_ALL,
+        subresources=(STATUS,),
+    ),
+    row(
+        "batch/v1",
+        "Job",
+        "jobs",
+        "Namespaced",
+        categories=_ALL,
+        subresources=(STATUS,),
+        field_labels=(*METADATA_LABELS, alias("status.successful", "status.succeeded", zero="0")),
+        field_label_refusal="field label {quoted} not supported for Job",
+    ),
+)
+
+AUTOSCALING: Final[tuple[Kind, ...]] = tuple(
+    row(
+        f"autoscaling/{version}",
+        "HorizontalPodAutoscaler",
+        "horizontalpodautoscalers",
+        "Namespaced",
+        short_names=("hpa",),
+        categories=_ALL,
+        subresources=(STATUS,),
+        stored_as=("autoscaling", "v2", "horizontalpodautoscalers"),
+    )
+    for version in ("v1", "v2")
+)
+
+POLICY: Final[tuple[Kind, ...]] = (
+    row(
+        "policy/v1",
+        "PodDisruptionBudget",
+        "poddisruptionbudgets",
+        "Namespaced",
+        short_names=("pdb",),
+        subresources=(STATUS,),
+    ),
+)
+
+SCHEDULING: Final[tuple[Kind, ...]] = (
+    row("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", "Cluster", short_names=("pc",)),
+)

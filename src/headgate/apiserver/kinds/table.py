@@ -1,0 +1,129 @@
+"""The table of served kinds: finding a row, and the order of groups and versions.
+
+A table never changes. Kinds that come and go at run time (custom resources) give a new table through
+:meth:`KindTable.with_kinds` and :meth:`KindTable.without`; whoever serves requests swaps one reference.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Final
+
+import msgspec
+
+from headgate.apiserver.kinds.kind import Kind
+from headgate.kube.schema import GroupVersionKind
+
+# Clients take the first group that knows a short name, so the order is part of the interface. Groups that are not
+# named here come after these, by name.
+_GROUP_ORDER: Final = (
+    "",
+    "apiregistration.k8s.io",
+    "apps",
+    "events.k8s.io",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "autoscaling",
+    "batch",
+    "certificates.k8s.io",
+    "networking.k8s.io",
+    "policy",
+    "rbac.authorization.k8s.io",
+    "storage.k8s.io",
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "scheduling.k8s.io",
+    "coordination.k8s.io",
+    "node.k8s.io",
+    "discovery.k8s.io",
+    "resource.k8s.io",
+    "flowcontrol.apiserver.k8s.io",
+)
+_GROUP_RANK: Final = {name: rank for rank, name in enumerate(_GROUP_ORDER)}
+
+_VERSION: Final = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
+_STABILITY: Final = {None: 2, "beta": 1, "alpha": 0}
+
+
+def version_order(version: str) -> tuple[int, int, int, int, str]:
+    """Sorts versions as Kubernetes prefers them: v2, v1, v1beta2, v1beta1, v1alpha1, then others by name."""
+    match = _VERSION.fullmatch(version)
+    if match is None:
+        return (1, 0, 0, 0, version)
+    return (0, -_STABILITY[match[2]], -int(match[1]), -int(match[3] or 0), "")
+
+
+class Group(msgspec.Struct, frozen=True):
+    """An API group with its versions, the preferred one first; the kinds of a version are sorted by plural."""
+
+    name: str
+    versions: tuple[tuple[str, tuple[Kind, ...]], ...]
+
+    @property
+    def preferred_version(self) -> str:
+        return self.versions[0][0]
+
+
+class KindTable:
+    """All served kinds. Of two rows for one resource the later wins. Immutable after construction."""
+
+    def __init__(self, kinds: Iterable[Kind]) -> None:
+        self._by_resource: Final = {(each.group, each.version, each.plural): each for each in kinds}
+        self._by_gvk: Final = {each.gvk: each for each in self._by_resource.values()}
+        self._groups: Final = _grouped(self._by_resource.values())
+        self._by_storage: Final[dict[str, tuple[Kind, ...]]] = {}
+        for each in self._by_resource.values():
+            self._by_storage[each.resource] = (*self._by_storage.get(each.resource, ()), each)
+
+    def by_resource(self, group: str, version: str, plural: str) -> Kind | None:
+        return self._by_resource.get((group, version, plural))
+
+    def by_gvk(self, gvk: GroupVersionKind) -> Kind | None:
+        return self._by_gvk.get(gvk)
+
+    def by_storage(self, resource: str) -> tuple[Kind, ...]:
+        """Every served view of one storage (``pods``, ``deployments.apps``)."""
+        return self._by_storage.get(resource, ())
+
+    def stored_view(self, kind: Kind) -> Kind:
+        """The row whose version objects of ``kind`` are kept in."""
+        group, plural = kind.stored_as
+        return self._by_resource.get((group, kind.stored_version, plural), kind)
+
+    def kinds(self) -> tuple[Kind, ...]:
+        return tuple(self._by_resource.values())
+
+    def storages(self) -> tuple[str, ...]:
+        """The names of everything that is stored, each once."""
+        return tuple(name for name, views in self._by_storage.items() if any(view.stored for view in views))
+
+    def groups(self) -> tuple[Group, ...]:
+        """In the order of discovery; the core group, whose name is empty, comes first."""
+        return self._groups
+
+    def group(self, name: str) -> Group | None:
+        return next((each for each in self._groups if each.name == name), None)
+
+    def with_kinds(self, kinds: Iterable[Kind]) -> KindTable:
+        return KindTable((*self._by_resource.values(), *kinds))
+
+    def without(self, unwanted: Callable[[Kind], bool]) -> KindTable:
+        return KindTable(each for each in self._by_resource.values() if not unwanted(each))
+
+
+def _grouped(kinds: Iterable[Kind]) -> tuple[Group, ...]:
+    tree: dict[str, dict[str, list[Kind]]] = {}
+    for each in kinds:
+        tree.setdefault(each.group, {}).setdefault(each.version, []).append(each)
+    names = sorted(tree, key=lambda name: (_GROUP_RANK.get(name, len(_GROUP_RANK)), name))
+    return tuple(
+        Group(
+            name,
+            tuple(
+                (version, tuple(sorted(tree[name][version], key=lambda kind: kind.plural)))
+                for version in sorted(tree[name], key=version_order)
+            ),
+        )
+        for name in names
+    )
