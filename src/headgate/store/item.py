@@ -1,0 +1,70 @@
+"""What the store holds: one object at one revision, one write, one page of a list.
+
+All are values. The object itself is encoded JSON (``Item.data``), because bytes are the smallest thing to keep and are
+ready to send; what selectors ask about (labels, fields) stands beside it, computed once by the writer.
+``store/memory.py`` moves these values; ``store/log.py`` turns them into rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NewType
+
+import msgspec
+
+Revision = NewType("Revision", int)
+
+
+# gc=False: these never form a cycle, and a hundred thousand tracked objects would cost a second per full collection.
+class Item(msgspec.Struct, frozen=True, gc=False):
+    """One object at one revision."""
+
+    resource: str
+    """``pods``, ``deployments.apps``: the plural, and the group if it has one."""
+    namespace: str
+    """Empty for a cluster-scoped object."""
+    name: str
+    uid: str
+    revision: Revision
+    """The revision of the write that made this state."""
+    labels: Mapping[str, str]
+    fields: Mapping[str, str]
+    """What field selectors may ask for."""
+    data: bytes
+    """JSON as served, ``metadata.resourceVersion`` already inside."""
+
+
+class Change(msgspec.Struct, frozen=True, gc=False):
+    """One write."""
+
+    revision: Revision
+    item: Item
+    """The state after the write; for a delete the last state, encoded again with the revision of the delete."""
+    previous: Item | None
+    deleted: bool
+
+
+class Page(msgspec.Struct, frozen=True):
+    """Some objects of one resource, as they were at one revision."""
+
+    items: Sequence[Item]
+    revision: Revision
+    more: bool
+    remaining: int
+    """How many objects follow in the same list; zero exactly when ``more`` is false."""
+
+
+class Compacted(msgspec.Struct, frozen=True):
+    """The history that would answer the question is gone."""
+
+    oldest: Revision
+    """The oldest revision that can still be read, or watched from."""
+
+
+def key_of(namespace: str, name: str) -> str:
+    """The place of an object in its resource.
+
+    Lists are sorted by this text, not by the pair: a cluster's storage sorts whole keys, so that namespace ``a-b``
+    comes before ``a`` (``-`` sorts before ``/``), and clients see that order.
+    """
+    return f"{namespace}/{name}"

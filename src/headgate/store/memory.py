@@ -1,0 +1,242 @@
+"""The store: every object at every recent revision, with two heads.
+
+A writer stages; its write is *applied*, and the next writer sees it. Readers and watchers see a write only once it is
+*committed*, which the shell says after the bytes are on disk. If the disk refuses, everything staged is rolled back:
+later writes may have been computed from the lost ones. One thread uses a store; whoever compares a resourceVersion
+compares it with ``peek`` and stages in the same breath.
+
+**Revisions of lost writes.** ``rollback`` does not take numbers back: within a process each number is handed out once.
+Across a crash, ``store/log.py`` starts the next process a whole block above the last recorded number. So a number that
+ever named a lost write does not come to name another one. A caller that answers from ``peek`` must wait for that
+item's revision to be committed before the answer leaves, or it tells of a write that may vanish.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from heapq import merge
+from typing import Final
+
+from headgate.store.item import Change, Compacted, Item, Page, Revision, key_of
+from headgate.store.shelf import Shelf, key_range
+
+_EMPTY: Final = Shelf()
+
+
+class Store:
+    """Objects in memory. Nothing here blocks, and nothing here is durable."""
+
+    def __init__(self, *, revision: int = 0, oldest: int = 0) -> None:
+        self._shelves: dict[str, Shelf] = {}
+        self._staged: deque[Change] = deque()
+        self._overlay: dict[str, dict[str, Change]] = {}  # resource -> key -> the newest staged change
+        self._history: deque[Change] = deque()
+        self._history_bytes = 0
+        self._committed = Revision(revision)
+        self._issued = Revision(revision)  # the highest number ever handed out by this store
+        self._oldest = Revision(oldest)
+
+    # -- what there is ---------------------------------------------------------------------------------------------
+
+    @property
+    def committed(self) -> Revision:
+        """The newest revision that readers may see."""
+        return self._committed
+
+    @property
+    def applied(self) -> Revision:
+        """The newest revision that writers see."""
+        return self._staged[-1].revision if self._staged else self._committed
+
+    @property
+    def oldest(self) -> Revision:
+        """The oldest revision that can still be read, or watched from."""
+        return self._oldest
+
+    @property
+    def history_count(self) -> int:
+        return len(self._history)
+
+    @property
+    def history_bytes(self) -> int:
+        """What the past costs: the bytes of states that are no longer the present."""
+        return self._history_bytes
+
+    def count(self, resource: str) -> int:
+        """How many committed objects the resource has."""
+        return len(self._shelf(resource).items)
+
+    def resources(self) -> Sequence[str]:
+        """The resources that have committed objects, sorted."""
+        return sorted(name for name, shelf in self._shelves.items() if shelf.items)
+
+    # -- for writers -----------------------------------------------------------------------------------------------
+
+    def next_revision(self) -> Revision:
+        """The revision that the next ``stage`` must carry."""
+        return Revision(self._issued + 1)
+
+    def peek(self, resource: str, namespace: str, name: str) -> Item | None:
+        """One object as applied."""
+        key = key_of(namespace, name)
+        staged = self._overlay.get(resource)
+        if staged and (change := staged.get(key)) is not None:
+            return None if change.deleted else change.item
+        return self._shelf(resource).items.get(key)
+
+    def peek_all(self, resource: str, namespace: str | None) -> Iterable[Item]:
+        """All objects of a resource (of one namespace) as applied, in list order.
+
+        Lazy: use it up before the next ``commit``.
+        """
+        present = self._shelf(resource).sorted_items(namespace)
+        staged = self._overlay.get(resource)
+        if not staged:
+            return present
+        return _overlaid(present, staged, namespace)
+
+    def stage(self, item: Item, *, delete: bool = False) -> Change:
+        """Applies one write. ``item.revision`` must be ``next_revision()``."""
+        if item.revision != self._issued + 1:
+            raise ValueError(f"the item carries revision {item.revision}, but the next one is {self._issued + 1}")
+        previous = self.peek(item.resource, item.namespace, item.name)
+        if delete and previous is None:
+            raise ValueError(f"{item.resource} {key_of(item.namespace, item.name)} is not there to delete")
+        change = Change(revision=item.revision, item=item, previous=previous, deleted=delete)
+        self._issued = item.revision
+        self._staged.append(change)
+        self._overlay.setdefault(item.resource, {})[key_of(item.namespace, item.name)] = change
+        return change
+
+    def pending(self) -> Sequence[Change]:
+        """What is staged and not committed, oldest first."""
+        return tuple(self._staged)
+
+    def commit(self, upto: Revision) -> Sequence[Change]:
+        """Publishes every staged write up to and including ``upto``; returns what became visible."""
+        visible: list[Change] = []
+        while self._staged and self._staged[0].revision <= upto:
+            change = self._staged.popleft()
+            self._publish(change)
+            self._uncover(change)
+            visible.append(change)
+        return visible
+
+    def rollback(self) -> Sequence[Change]:
+        """Drops every staged write; returns what was lost. Their numbers are not handed out again."""
+        lost = tuple(self._staged)
+        self._staged.clear()
+        self._overlay.clear()
+        return lost
+
+    # -- for readers -----------------------------------------------------------------------------------------------
+
+    def read(self, resource: str, namespace: str, name: str) -> Item | None:
+        """One object as committed."""
+        return self._shelf(resource).items.get(key_of(namespace, name))
+
+    def page(
+        self,
+        resource: str,
+        namespace: str | None,
+        *,
+        at: Revision | None = None,
+        after: tuple[str, str] | None = None,
+        limit: int = 0,
+    ) -> Page | Compacted:
+        """Committed objects as of ``at`` (``None``: now) that follow ``after``; ``limit`` zero means all of them."""
+        revision = self._committed if at is None else at
+        if revision > self._committed:
+            raise ValueError(f"revision {revision} is not committed yet; the newest is {self._committed}")
+        if revision < self._oldest:
+            return Compacted(self._oldest)
+        return self._shelf(resource).page(namespace, revision, after, limit)
+
+    def changes(self, resource: str, since: Revision) -> Sequence[Change] | Compacted:
+        """Committed changes of a resource with a revision above ``since``, oldest first."""
+        if since < self._oldest:
+            return Compacted(self._oldest)
+        return self._shelf(resource).changes(since)
+
+    # -- the past --------------------------------------------------------------------------------------------------
+
+    def compact(self, upto: Revision) -> Sequence[Change]:
+        """Forgets the past before ``upto``, which stays readable; returns the changes that were forgotten."""
+        target = min(upto, self._committed)
+        forgotten: list[Change] = []
+        while self._history and self._history[0].revision <= target:
+            change = self._history.popleft()
+            self._history_bytes -= _weight(change)
+            self._shelves[change.item.resource].forget_oldest()
+            forgotten.append(change)
+        self._oldest = max(self._oldest, target)
+        return forgotten
+
+    def excess(self, max_changes: int, max_bytes: int) -> Revision:
+        """The revision to compact to so that the past fits the limits; ``oldest`` if it fits already."""
+        count, size, revision = len(self._history), self._history_bytes, self._oldest
+        for change in self._history:
+            if count <= max_changes and size <= max_bytes:
+                break
+            count, size, revision = count - 1, size - _weight(change), change.revision
+        return revision
+
+    def restore(self, item: Item, *, deleted: bool) -> None:
+        """Takes back one recorded write; the log calls this in order of revision, before anything else is done."""
+        shelf = self._shelves.setdefault(item.resource, Shelf())
+        if item.revision <= self._oldest:
+            shelf.put(item, deleted=deleted)
+            return
+        previous = shelf.items.get(key_of(item.namespace, item.name))
+        self._publish(Change(revision=item.revision, item=item, previous=previous, deleted=deleted))
+
+    # -- inside ----------------------------------------------------------------------------------------------------
+
+    def _shelf(self, resource: str) -> Shelf:
+        return self._shelves.get(resource, _EMPTY)
+
+    def _publish(self, change: Change) -> None:
+        resource = change.item.resource
+        shelf = self._shelves.get(resource)
+        if shelf is None:
+            shelf = self._shelves[resource] = Shelf()
+        shelf.publish(change)
+        self._history.append(change)
+        self._history_bytes += _weight(change)
+        self._committed = max(self._committed, change.revision)
+        self._issued = max(self._issued, self._committed)
+
+    def _uncover(self, change: Change) -> None:
+        """Lets the committed state show through again, unless a newer staged write covers it."""
+        resource = change.item.resource
+        staged = self._overlay[resource]
+        key = key_of(change.item.namespace, change.item.name)
+        if staged[key] is change:
+            del staged[key]
+            if not staged:
+                del self._overlay[resource]
+
+
+def _overlaid(present: Iterator[Item], staged: dict[str, Change], namespace: str | None) -> Iterator[Item]:
+    """The committed items, with those that a staged change covers replaced."""
+    first, last = key_range(namespace)
+    fresh = sorted(
+        (
+            change.item
+            for key, change in staged.items()
+            if not change.deleted and first < key and (not last or key < last)
+        ),
+        key=_key,
+    )
+    return merge((item for item in present if _key(item) not in staged), fresh, key=_key)
+
+
+def _key(item: Item) -> str:
+    return key_of(item.namespace, item.name)
+
+
+def _weight(change: Change) -> int:
+    """The bytes that only this entry of the past keeps alive."""
+    before = len(change.previous.data) if change.previous is not None else 0
+    return before + (len(change.item.data) if change.deleted else 0)

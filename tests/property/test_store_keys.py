@@ -1,0 +1,25 @@
+"""Sorted keys against a sorted list."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate.store.keys import SortedKeys
+
+texts = st.text(alphabet="ab/0", max_size=4)
+
+
+@given(operations=st.lists(texts, max_size=120), run=st.integers(1, 3), start=texts, stop=st.none() | texts)
+def test_sorted_keys_behave_like_a_sorted_list(operations: list[str], run: int, start: str, stop: str | None) -> None:
+    keys, model = SortedKeys(run), set[str]()
+    for text in operations:
+        if text in model:
+            model.remove(text)
+            keys.remove(text)
+        else:
+            model.add(text)
+            keys.add(text)
+    assert len(keys) == len(model)
+    assert list(keys.between(start, stop)) == sorted(k for k in model if k > start and (stop is None or k < stop))
+    assert keys.rank(start) == sum(k < start for k in model)
