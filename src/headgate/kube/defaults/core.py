@@ -1,0 +1,88 @@
+"""Defaults of the small core kinds: namespaces, nodes, configuration, quotas, claims and volumes.
+
+Pods are in ``pod.py``, services in ``service.py``, kinds that hold a pod template in ``workloads.py``. Only what the
+versioned API fills in is here; what a strategy adds on create is in ``kube/strategy/``.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+from headgate.kube.defaults.resources import round_resource_list
+from headgate.kube.defaults.volumes import default_persistent_volume_source
+
+
+def default_namespace(obj: dict[str, Any]) -> None:
+    metadata = obj.setdefault("metadata", {})
+    # A name that is still to be generated is labelled by the strategy, once it is known.
+    if name := metadata.get("name"):
+        metadata.setdefault("labels", {})["kubernetes.io/metadata.name"] = name
+    status = obj.setdefault("status", {})
+    status["phase"] = status.get("phase") or "Active"
+
+
+def default_node(obj: dict[str, Any]) -> None:
+    status = obj.get("status")
+    if not status:
+        return
+    round_resource_list(status, "capacity")
+    if "allocatable" not in status and status.get("capacity") is not None:
+        status["allocatable"] = dict(status["capacity"])
+    else:
+        round_resource_list(status, "allocatable")
+
+
+def default_secret(obj: dict[str, Any]) -> None:
+    """Fill the type, and fold the write-only ``stringData`` into ``data``."""
+    obj["type"] = obj.get("type") or "Opaque"
+    texts = obj.pop("stringData", None)
+    if texts:
+        data = obj.setdefault("data", {})
+        for key, text in texts.items():
+            data[key] = base64.b64encode(text.encode()).decode()
+
+
+def default_endpoints(obj: dict[str, Any]) -> None:
+    for subset in obj.get("subsets", ()):
+        for port in subset.get("ports", ()):
+            port["protocol"] = port.get("protocol") or "TCP"
+
+
+def default_limit_range(obj: dict[str, Any]) -> None:
+    for item in obj.setdefault("spec", {}).get("limits") or ():
+        if item.get("type") == "Container":
+            limits = {**item.get("max", {}), **item.get("default", {})}
+            requests = {**item.get("min", {}), **limits, **item.get("defaultRequest", {})}
+            for name, amounts in (("default", limits), ("defaultRequest", requests)):
+                if amounts:
+                    item[name] = amounts
+        for name in ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio"):
+            round_resource_list(item, name)
+
+
+def default_resource_quota(obj: dict[str, Any]) -> None:
+    round_resource_list(obj.get("spec"), "hard")
+    round_resource_list(obj.get("status"), "hard")
+    round_resource_list(obj.get("status"), "used")
+
+
+def default_persistent_volume(obj: dict[str, Any]) -> None:
+    status = obj.setdefault("status", {})
+    status["phase"] = status.get("phase") or "Pending"
+    spec = obj.setdefault("spec", {})
+    spec["persistentVolumeReclaimPolicy"] = spec.get("persistentVolumeReclaimPolicy") or "Retain"
+    spec.setdefault("volumeMode", "Filesystem")
+    round_resource_list(spec, "capacity")
+    default_persistent_volume_source(spec)
+
+
+def default_persistent_volume_claim(obj: dict[str, Any]) -> None:
+    status = obj.setdefault("status", {})
+    status["phase"] = status.get("phase") or "Pending"
+    round_resource_list(status, "capacity")
+    round_resource_list(status, "allocatedResources")
+    spec = obj.setdefault("spec", {})
+    spec.setdefault("volumeMode", "Filesystem")
+    round_resource_list(spec.get("resources"), "limits")
+    round_resource_list(spec.get("resources"), "requests")
