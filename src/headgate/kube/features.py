@@ -1,0 +1,81 @@
+"""Feature gates as values: which ones exist, what they default to, and how ``A=true,B=false`` is read.
+
+A :class:`Features` is passed to whoever asks; nothing in Headgate looks a gate up in a global. Gates that belong to
+Kubernetes alone are not here: they behave as they do in Kubernetes v1.35 and cannot be switched. A gate that upstream
+renamed is one row with an alias; setting the same gate twice, under whichever names, must agree.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+
+class Features(msgspec.Struct, frozen=True, kw_only=True):
+    """The switches, one field per gate. The defaults are what a cluster gets that says nothing."""
+
+    pod_scheduling_readiness: bool = True
+    queue_allocation_gate: bool = True
+    scheduling_gated_by: bool = False
+    admission_gated_by: bool = True
+    pod_integration_fast_quota_release: bool = True
+    gang_atomic_ungate: bool = True
+    mutable_pod_resources_for_suspended_jobs: bool = False
+    mutable_scheduling_directives_for_suspended_jobs: bool = False
+
+
+DEFAULTS: Final = Features()
+
+
+class Gate(msgspec.Struct, frozen=True):
+    name: str
+    field: str
+    aliases: tuple[str, ...] = ()
+
+
+GATES: Final = (
+    Gate("PodSchedulingReadiness", "pod_scheduling_readiness"),
+    Gate("QueueAllocationGate", "queue_allocation_gate", ("SchedulingGatesQueueAdmission",)),
+    Gate("SchedulingGatedBy", "scheduling_gated_by"),
+    Gate("AdmissionGatedBy", "admission_gated_by"),
+    Gate(
+        "PodIntegrationFastQuotaRelease",
+        "pod_integration_fast_quota_release",
+        ("FastQuotaReleaseInPodIntegration",),
+    ),
+    Gate("GangAtomicUngate", "gang_atomic_ungate"),
+    Gate("MutablePodResourcesForSuspendedJobs", "mutable_pod_resources_for_suspended_jobs"),
+    Gate("MutableSchedulingDirectivesForSuspendedJobs", "mutable_scheduling_directives_for_suspended_jobs"),
+)
+
+_BY_NAME: Final = {name: gate for gate in GATES for name in (gate.name, *gate.aliases)}
+
+# The spellings that Go's ParseBool reads, because that is what users of --feature-gates know.
+_BOOLEANS: Final = {
+    **dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), True),
+    **dict.fromkeys(("0", "f", "F", "false", "FALSE", "False"), False),
+}
+
+
+def parse_features(text: str) -> Features | str:
+    """Read ``A=true,B=false`` on top of the defaults. A returned string says what is wrong and what would be right."""
+    switched: dict[str, bool] = {}
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        name, separator, value = (part.strip() for part in item.partition("="))
+        if not separator:
+            return f"missing bool value for feature gate {name}: write {name}=true or {name}=false"
+        gate = _BY_NAME.get(name)
+        if gate is None:
+            return f"unrecognized feature gate: {name}; known gates: {', '.join(each.name for each in GATES)}"
+        switch = _BOOLEANS.get(value)
+        if switch is None:
+            return f"invalid value of {name}={value}: must be true or false"
+        if switched.setdefault(gate.field, switch) is not switch:
+            return f"feature gate {gate.name} is set both to true and to false"
+    return msgspec.structs.replace(DEFAULTS, **switched)
+
+
+def listing(features: Features) -> dict[str, bool]:
+    """Every gate by its name, for messages and for ``/flagz``-like pages."""
+    return {gate.name: getattr(features, gate.field) for gate in GATES}
