@@ -1,0 +1,270 @@
+"""Times and durations on the wire, as integers and back.
+
+``Time`` is RFC 3339 in whole seconds, ``MicroTime`` has exactly six digits after the point, a duration is Go's
+``1h2m3.5s``, and an age is what ``kubectl get`` prints. Instants are seconds (or microseconds) since 1970, UTC;
+durations are nanoseconds. Whoever parses gets an integer or the error text that the API server would give.
+
+There is no clock here: ``now`` is always an argument.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from math import floor
+from typing import Final
+
+ZERO_TIME_S: Final = -62135596800
+"""1 January of the year 1: Go's zero time, which the API prints as ``null``."""
+
+TIME_LAYOUT: Final = "2006-01-02T15:04:05Z07:00"
+MICRO_TIME_LAYOUT: Final = "2006-01-02T15:04:05.000000Z07:00"
+
+_DAYS: Final = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+
+
+@lru_cache(maxsize=4096)
+def parse_time(text: str) -> int | str:
+    """Seconds since 1970; fractions of a second are cut off. A returned string is the error text."""
+    micros = _parse(text, TIME_LAYOUT)
+    return micros if isinstance(micros, str) else micros // 1_000_000
+
+
+@lru_cache(maxsize=4096)
+def parse_micro_time(text: str) -> int | str:
+    """Microseconds since 1970. A returned string is the error text."""
+    return _parse(text, MICRO_TIME_LAYOUT)
+
+
+def format_time(epoch_s: float) -> str:
+    minutes, second = divmod(floor(epoch_s), 60)
+    hours, minute = divmod(minutes, 60)
+    days, hour = divmod(hours, 24)
+    year, month, day = _date(days)
+    return f"{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z"
+
+
+def format_micros(epoch_us: int) -> str:
+    seconds, micros = divmod(epoch_us, 1_000_000)
+    return f"{format_time(seconds)[:-1]}.{micros:06}Z"
+
+
+def format_micro_time(epoch_s: float) -> str:
+    return format_micros(floor(epoch_s * 1_000_000))
+
+
+def _days(year: int, month: int, day: int) -> int:
+    """Days from 1970-01-01 in the Gregorian calendar, any year."""
+    year -= month <= 2  # years start in March, so that a leap day is the last one
+    era_day = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
+    return year * 365 + year // 4 - year // 100 + year // 400 + era_day - 719468
+
+
+def _date(days: int) -> tuple[int, int, int]:
+    """The inverse of :func:`_days`."""
+    era, day_of_era = divmod(days + 719468, 146097)
+    year_of_era = (day_of_era - day_of_era // 1460 + day_of_era // 36524 - day_of_era // 146096) // 365
+    day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
+    shifted_month = (5 * day_of_year + 2) // 153
+    month = (shifted_month + 2) % 12 + 1
+    return year_of_era + era * 400 + (month <= 2), month, day_of_year - (153 * shifted_month + 2) // 5 + 1
+
+
+class _Bad(Exception):
+    """Leaves the field-by-field reading; never leaves this module."""
+
+
+def _parse(text: str, layout: str) -> int | str:
+    try:
+        return _read(text, layout)
+    except _Bad as problem:
+        return f"parsing time {_quote(text)}{problem}"
+
+
+def _read(text: str, layout: str) -> int:
+    """Field by field, like Go's reader, because the error names the field at which it stopped."""
+    rest = text
+
+    def stop(element: str) -> _Bad:
+        return _Bad(f" as {_quote(layout)}: cannot parse {_quote(rest)} as {_quote(element)}")
+
+    def literal(expected: str) -> None:
+        nonlocal rest
+        if not rest.startswith(expected):
+            raise stop(expected)
+        rest = rest[1:]
+
+    def number(element: str, pattern: str, low: int, high: int, what: str) -> int:
+        nonlocal rest
+        match = re.match(pattern, rest)
+        if match is None:
+            raise stop(element)
+        if not low <= int(match.group()) <= high:
+            raise _Bad(f": {what} out of range")
+        rest = rest[match.end() :]
+        return int(match.group())
+
+    year = number("2006", "[0-9]{4}", 0, 9999, "year")
+    literal("-")
+    month = number("01", "[0-9]{2}", 1, 12, "month")
+    literal("-")
+    day = number("02", "[0-9]{2}", 0, 99, "day")
+    literal("T")
+    hour = number("15", "[0-9]{1,2}", 0, 23, "hour")
+    literal(":")
+    minute = number("04", "[0-9]{2}", 0, 59, "minute")
+    literal(":")
+    second = number("05", "[0-9]{2}", 0, 59, "second")
+
+    micros = 0
+    if layout == MICRO_TIME_LAYOUT:
+        fraction = re.match("[.,][0-9]{6}", rest)
+        if fraction is None:
+            raise stop(".000000")
+    else:
+        fraction = re.match("[.,][0-9]+", rest)
+    if fraction is not None:
+        micros = int(fraction.group()[1:7].ljust(6, "0"))
+        rest = rest[fraction.end() :]
+
+    offset_s = 0
+    if rest.startswith("Z"):
+        rest = rest[1:]
+    else:
+        zone = re.match("([+-])([0-9]{2}):([0-9]{2})", rest)
+        if zone is None:
+            raise stop("Z07:00")
+        if int(zone.group(2)) > 24:
+            raise _Bad(": time zone offset hour out of range")
+        if int(zone.group(3)) > 60:
+            raise _Bad(": time zone offset minute out of range")
+        offset_s = int(f"{zone.group(1)}1") * (int(zone.group(2)) * 60 + int(zone.group(3))) * 60
+        rest = rest[zone.end() :]
+    if rest:
+        raise _Bad(f": extra text: {_quote(rest)}")
+    is_leap_february = month == 2 and year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    if not 1 <= day <= _DAYS[month - 1] + is_leap_february:
+        raise _Bad(": day out of range")
+    return (_days(year, month, day) * 86400 + hour * 3600 + minute * 60 + second - offset_s) * 1_000_000 + micros
+
+
+def _quote(text: str) -> str:
+    """In double quotes; what is not printable ASCII as ``\\x`` bytes."""
+
+    def escaped() -> Iterator[str]:
+        for char in text:
+            if char in '"\\':
+                yield "\\" + char
+            elif " " <= char < "\x80":
+                yield char
+            else:
+                yield "".join(f"\\x{byte:02x}" for byte in char.encode("utf-8", "surrogatepass"))
+
+    return '"' + "".join(escaped()) + '"'
+
+
+_UNITS_NS: Final = {
+    "ns": 1,
+    "us": 1_000,
+    "µs": 1_000,  # U+00B5
+    "μs": 1_000,  # U+03BC
+    "ms": 1_000_000,
+    "s": 1_000_000_000,
+    "m": 60_000_000_000,
+    "h": 3_600_000_000_000,
+}
+_PART: Final = re.compile(r"([0-9]*)(?:\.([0-9]*))?([^0-9.]*)", re.DOTALL)
+_MAX_NS: Final = (1 << 63) - 1
+
+
+def parse_duration(text: str) -> int | str:
+    """Nanoseconds of a Go duration such as ``1h2m3.5s``. A returned string is the error text."""
+    invalid = f"time: invalid duration {_quote(text)}"
+    rest = text[1:] if text[:1] in ("+", "-") else text
+    if rest == "0":
+        return 0
+    if not rest:
+        return invalid
+    total = 0
+    while rest:
+        match = _PART.match(rest)
+        if match is None or not (match.group(1) or match.group(2)) or len(match.group(1)) > 25:
+            return invalid
+        whole, fraction, unit = int(match.group(1) or "0"), match.group(2), match.group(3)
+        if not unit:
+            return f"time: missing unit in duration {_quote(text)}"
+        if unit not in _UNITS_NS:
+            return f"time: unknown unit {_quote(unit)} in duration {_quote(text)}"
+        total += whole * _UNITS_NS[unit]
+        if fraction:
+            digits = fraction[:18]
+            total += int(int(digits) * (_UNITS_NS[unit] / 10 ** len(digits)))
+        if total > _MAX_NS + 1:
+            return invalid
+        rest = rest[match.end() :]
+    if text.startswith("-"):
+        return -total
+    return total if total <= _MAX_NS else invalid
+
+
+def format_duration(nanos: int) -> str:
+    """As Go prints it: ``1h0m0s``, ``1.5s``, ``100ms``."""
+    if nanos == 0:
+        return "0s"
+    sign, nanos = ("-", -nanos) if nanos < 0 else ("", nanos)
+    for unit, size in (("ns", 1), ("µs", 1_000), ("ms", 1_000_000)):
+        if nanos < size * 1000:
+            return f"{sign}{_decimal(nanos, size)}{unit}"
+    minutes, nanos = divmod(nanos, _UNITS_NS["m"])
+    out = f"{_decimal(nanos, _UNITS_NS['s'])}s"
+    if minutes:
+        out = f"{minutes % 60}m{out}"
+    if minutes >= 60:
+        out = f"{minutes // 60}h{out}"
+    return sign + out
+
+
+def _decimal(nanos: int, size: int) -> str:
+    whole, rest = divmod(nanos, size)
+    return f"{whole}.{rest:0{len(str(size)) - 1}}".rstrip("0") if rest else str(whole)
+
+
+def human_duration(seconds: float) -> str:
+    """An age in two or three figures, as ``kubectl get`` prints it: ``5m10s``, ``3d4h``, ``2y``."""
+    whole = int(seconds)
+    if whole < -1:
+        return "<invalid>"  # clocks may differ by a second; more is an error worth seeing
+    if whole < 120:
+        return f"{max(whole, 0)}s"
+    minutes, hours, days = whole // 60, whole // 3600, whole // 86400
+    if minutes < 10:
+        return _two(minutes, "m", whole % 60, "s")
+    if minutes < 180:
+        return f"{minutes}m"
+    if hours < 8:
+        return _two(hours, "h", minutes % 60, "m")
+    if hours < 48:
+        return f"{hours}h"
+    if days < 8:
+        return _two(days, "d", hours % 24, "h")
+    if days < 365 * 2:
+        return f"{days}d"
+    if days < 365 * 8:
+        return _two(days // 365, "y", days % 365, "d")
+    return f"{days // 365}y"
+
+
+def _two(large: int, large_unit: str, small: int, small_unit: str) -> str:
+    return f"{large}{large_unit}" + (f"{small}{small_unit}" if small else "")
+
+
+def short_human_duration(seconds: float) -> str:
+    """An age in one figure: ``5m``, ``3d``."""
+    whole = int(seconds)
+    if whole < -1:
+        return "<invalid>"
+    for limit, size, unit in ((60, 1, "s"), (3600, 60, "m"), (86400, 3600, "h"), (86400 * 365, 86400, "d")):
+        if whole < limit:
+            return f"{max(whole, 0) // size}{unit}"
+    return f"{whole // (86400 * 365)}y"
