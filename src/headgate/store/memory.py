@@ -182,14 +182,19 @@ class Store:
             count, size, revision = count - 1, size - _weight(change), change.revision
         return revision
 
-    def restore(self, item: Item, *, deleted: bool) -> None:
-        """Takes back one recorded write; the log calls this in order of revision, before anything else is done."""
+    def restore(self, item: Item, *, deleted: bool) -> Change | None:
+        """Takes back one recorded write; the log calls this in order of revision, before anything else is done.
+
+        Returns the change if it lies before ``oldest``, where nothing is remembered but the state that came of it.
+        """
         shelf = self._shelves.setdefault(item.resource, Shelf())
+        previous = shelf.items.get(key_of(item.namespace, item.name))
+        change = Change(revision=item.revision, item=item, previous=previous, deleted=deleted)
         if item.revision <= self._oldest:
             shelf.put(item, deleted=deleted)
-            return
-        previous = shelf.items.get(key_of(item.namespace, item.name))
-        self._publish(Change(revision=item.revision, item=item, previous=previous, deleted=deleted))
+            return change
+        self._publish(change)
+        return None
 
     # -- inside ----------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,315 @@
+"""The file: what it keeps, whom it refuses, and what a crash leaves."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from headgate.store import log
+from headgate.store.item import Change, Compacted, Item, Revision
+from headgate.store.memory import Store
+from headgate.store.shell import FILE, CommitFailed, Journal, StoreProblem
+
+
+def put(store: Store, name: str, text: str = "x", *, delete: bool = False) -> Change:
+    item = Item("pods", "a", name, f"uid-{name}", store.next_revision(), {"l": name}, {"f": text}, text.encode())
+    return store.stage(item, delete=delete)
+
+
+def save(store: Store, journal: Journal, superseded: list[Revision] | None = None) -> None:
+    batch = log.Batch(store.pending(), store.oldest, superseded or [])
+    journal.write(batch)
+    store.commit(store.applied)
+
+
+def contents(store: Store) -> dict[str, Item]:
+    return {item.name: item for item in store.peek_all("pods", None)}
+
+
+def reopened(folder: Path) -> Store:
+    journal = Journal.open(folder)
+    store = journal.load()
+    journal.close(store.committed)
+    return store
+
+
+def test_objects_and_history_come_back_as_they_were(tmp_path: Path) -> None:
+    journal = Journal.open(tmp_path)
+    store = journal.load()
+    put(store, "one")
+    put(store, "two")
+    put(store, "one", "y")
+    put(store, "two", "gone", delete=True)
+    save(store, journal)
+    journal.close(store.committed)
+
+    again = reopened(tmp_path)
+    assert contents(again) == contents(store)
+    assert again.changes("pods", Revision(0)) == store.changes("pods", Revision(0))
+    assert again.page("pods", None, at=Revision(2)) == store.page("pods", None, at=Revision(2))
+    assert again.committed == store.committed == 4
+
+
+def test_a_clean_stop_leaves_no_gap_and_a_crash_starts_a_new_block(tmp_path: Path) -> None:
+    journal = Journal.open(tmp_path)
+    store = journal.load()
+    put(store, "one")
+    save(store, journal)
+    journal.close(store.committed)
+    journal = Journal.open(tmp_path)
+    assert journal.load().next_revision() == 2
+    crashed = tmp_path / "crashed"
+    shutil.copytree(tmp_path, crashed)
+    journal.close(Revision(1))
+
+    journal = Journal.open(crashed)
+    assert journal.load().next_revision() == 2 + log.BLOCK
+    crashed_again = tmp_path / "again"
+    shutil.copytree(crashed, crashed_again)
+    journal.close(Revision(1))
+    assert reopened(crashed_again).next_revision() == 2 + 2 * log.BLOCK
+
+
+def test_compacted_history_stays_compacted_and_its_rows_go(tmp_path: Path) -> None:
+    journal = Journal.open(tmp_path)
+    store = journal.load()
+    put(store, "one")
+    put(store, "one", "y")
+    put(store, "two")
+    put(store, "two", "gone", delete=True)
+    put(store, "three")
+    save(store, journal)
+    gone = log.superseded(store.compact(Revision(4)))
+    save(store, journal, gone)
+    journal.close(store.committed)
+
+    with sqlite3.connect(tmp_path / FILE) as connection:
+        assert [row[0] for row in connection.execute("SELECT revision FROM log ORDER BY revision")] == [2, 5]
+    connection.close()
+    again = reopened(tmp_path)
+    assert again.changes("pods", Revision(3)) == Compacted(Revision(4))
+    assert again.changes("pods", Revision(4)) == store.changes("pods", Revision(4))
+    assert contents(again) == contents(store)
+
+
+def test_rows_left_by_an_unfinished_compaction_are_removed_at_the_next_start(tmp_path: Path) -> None:
+    journal = Journal.open(tmp_path)
+    store = journal.load()
+    put(store, "one")
+    put(store, "one", "y")
+    put(store, "two")
+    put(store, "two", "gone", delete=True)
+    save(store, journal)
+    gone = log.superseded(store.compact(Revision(4)))
+    assert gone == [1, 3, 4]
+    save(store, journal, gone[:1])  # the process ends before it deletes the rest
+    journal.close(store.committed)
+
+    assert contents(reopened(tmp_path)) == contents(store)
+    with sqlite3.connect(tmp_path / FILE) as connection:
+        assert [row[0] for row in connection.execute("SELECT revision FROM log")] == [2]
+    connection.close()
+
+
+@pytest.mark.parametrize(("point", "survives"), [("begun", False), ("written", False), ("committed", True)])
+def test_a_crash_keeps_every_commit_that_ended_and_none_that_did_not(
+    tmp_path: Path, point: str, survives: bool
+) -> None:
+    source, copy = tmp_path / "source", tmp_path / "copy"
+    crash_at: list[str] = []
+
+    def probe(name: str) -> None:
+        if name in crash_at:
+            shutil.copytree(source, copy)  # what a process that is killed here leaves behind
+
+    journal = Journal.open(source, probe)
+    store = journal.load()
+    put(store, "one")
+    save(store, journal)
+    before = contents(store)
+    crash_at.append(point)
+    put(store, "one", "y")
+    put(store, "two")
+    save(store, journal)
+    journal.close(store.committed)
+
+    again = reopened(copy)
+    assert contents(again) == (contents(store) if survives else before)
+    assert len(again.changes("pods", Revision(0))) == (3 if survives else 1)  # type: ignore[arg-type]  # not compacted
+
+
+def full_disk(journal: Journal, pages: int | None) -> None:
+    """Lets the file grow no further, as a full disk would; ``None`` gives the room back."""
+    connection = journal._connected()
+    limit = connection.execute("PRAGMA page_count").fetchone()[0] + pages if pages is not None else 1 << 30
+    connection.execute(f"PRAGMA max_page_count = {limit}")
+
+
+def test_a_full_disk_fails_the_write_whole_and_later_writes_succeed(tmp_path: Path) -> None:
+    journal = Journal.open(tmp_path)
+    store = journal.load()
+    put(store, "one")
+    save(store, journal)
+    full_disk(journal, 0)
+    put(store, "small")
+    put(store, "large", "x" * 100_000)
+    with pytest.raises(CommitFailed, match="full"):
+        save(store, journal)
+    store.rollback()
+    assert list(contents(store)) == ["one"]
+
+    full_disk(journal, None)
+    put(store, "large", "x" * 100_000)
+    save(store, journal)
+    journal.close(store.committed)
+    again = reopened(tmp_path)
+    assert contents(again) == contents(store)
+    assert sorted(contents(again)) == ["large", "one"]
+
+
+def test_a_commit_that_failed_but_reached_the_disk_is_undone_by_the_next_one(tmp_path: Path) -> None:
+    fail: list[str] = []
+
+    def probe(name: str) -> None:
+        if name in fail:
+            fail.clear()
+            raise sqlite3.OperationalError("disk I/O error")
+
+    journal = Journal.open(tmp_path, probe)
+    store = journal.load()
+    put(store, "one")
+    save(store, journal)
+    fail.append("committed")  # the bytes are there, and the answer is an error all the same
+    put(store, "phantom")
+    with pytest.raises(CommitFailed):
+        save(store, journal)
+    store.rollback()
+    put(store, "two")
+    save(store, journal)
+    journal.close(store.committed)
+    assert sorted(contents(reopened(tmp_path))) == ["one", "two"]
+
+
+def test_a_second_process_is_refused_with_the_fix(tmp_path: Path) -> None:
+    journal = Journal.open(tmp_path)
+    with pytest.raises(StoreProblem) as refusal:
+        Journal.open(tmp_path)
+    assert str(refusal.value) == (
+        f"data folder {tmp_path} is in use by process {os.getpid()}: stop that process, or choose another folder"
+    )
+    journal.close(Revision(0))
+    Journal.open(tmp_path).close(Revision(0))
+
+
+def foreign_database(path: Path) -> None:
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE theirs (x)")
+    connection.close()
+
+
+def newer_format(path: Path) -> None:
+    Journal.open(path.parent).close(Revision(0))
+    connection = sqlite3.connect(path)
+    connection.execute(f"PRAGMA user_version = {log.FORMAT + 1}")
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (foreign_database, "is not a Headgate store"),
+        (lambda path: path.write_bytes(b"notes of mine\n" * 100), "is not a Headgate store"),
+        (newer_format, "has format 2, and this Headgate reads up to 1"),
+    ],
+)
+def test_a_file_that_is_not_ours_is_refused_and_left_alone(
+    tmp_path: Path, spoil: Callable[[Path], None], words: str
+) -> None:
+    path = tmp_path / FILE
+    spoil(path)
+    before = path.read_bytes()
+    with pytest.raises(StoreProblem, match=words) as refusal:
+        Journal.open(tmp_path)
+    assert "\n" not in str(refusal.value)
+    assert path.read_bytes() == before
+    with pytest.raises(StoreProblem, match=words):  # and the lock was given back
+        Journal.open(tmp_path)
+
+
+def test_a_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("")
+    with pytest.raises(StoreProblem, match="cannot be used"):
+        Journal.open(tmp_path / "data")
+
+
+def test_only_the_owner_may_read_the_file(tmp_path: Path) -> None:
+    journal = Journal.open(tmp_path / "data")
+    put_store = journal.load()
+    put(put_store, "secret")
+    save(put_store, journal)
+    for file in (tmp_path / "data").iterdir():
+        assert stat.S_IMODE(file.stat().st_mode) & 0o077 == 0, file
+    journal.close(put_store.committed)
+
+
+def test_loading_tells_how_far_it_is(tmp_path: Path) -> None:
+    journal = Journal.open(tmp_path)
+    store = journal.load()
+    for number in range(12_000):
+        put(store, f"n{number}")
+    save(store, journal)
+    journal.close(store.committed)
+    journal = Journal.open(tmp_path)
+    told: list[tuple[int, int]] = []
+    loaded = journal.load(lambda done, total: told.append((done, total)))
+    journal.close(loaded.committed)
+    assert told == [(0, 12_000), (10_000, 12_000), (12_000, 12_000)]
+
+
+WRITER = """
+import asyncio, sys
+from pathlib import Path
+from headgate.store.item import Item
+from headgate.store.shell import Committer, Journal
+
+async def main():
+    journal = Journal.open(Path(sys.argv[1]))
+    store = journal.load()
+    committer = Committer(store, journal)
+    async def writer(number):
+        count = 0
+        while True:
+            revision = store.next_revision()
+            store.stage(Item("pods", "a", f"{number}-{count}", "u", revision, {}, {}, b"x" * 500))
+            await committer.flush(revision)
+            print(revision, f"{number}-{count}", flush=True)
+            count += 1
+    await asyncio.gather(*(writer(number) for number in range(8)))
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("lines", [1, 50, 400])
+def test_nothing_that_was_answered_is_lost_by_kill_9(tmp_path: Path, lines: int) -> None:
+    with subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path)], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        answered = [process.stdout.readline().split() for _ in range(lines)]
+        process.send_signal(signal.SIGKILL)
+        answered += [line.split() for line in process.stdout if line.endswith("\n")]
+    store = reopened(tmp_path)
+    kept = contents(store)
+    for revision, name in answered:
+        assert kept[name].revision == int(revision)
+    last = max(item.revision for item in kept.values())
+    assert sorted(item.revision for item in kept.values()) == list(range(1, last + 1))
+    assert store.next_revision() > last + 8
