@@ -51,6 +51,13 @@ class _Omitted:
 
 OMITTED: Final = _Omitted()
 
+
+class Verbatim(msgspec.Struct, frozen=True):
+    """A bad value whose printed form is given: the texts that show a Go value (``0x0``) or a quoted document."""
+
+    text: str
+
+
 _encoder: Final = msgspec.json.Encoder(order="sorted")
 
 
@@ -92,8 +99,12 @@ def _render(value: Any) -> str:
             return "true" if value else "false"
         case str():
             return quote(value)
+        case Verbatim():
+            return value.text
         case _:
-            return _encoder.encode(value).decode()
+            text = _encoder.encode(value).decode()
+            # Go's encoder writes these three so that JSON may stand in HTML; in JSON they occur only inside strings.
+            return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
 class FieldError(msgspec.Struct, frozen=True):

@@ -1,0 +1,42 @@
+"""What every request shares: the tables, the store, the switches, and who may come in.
+
+An :class:`Api` is built once, by ``cli/`` or by a test, and handed to ``apiserver/handle.py`` with each request. It
+decides nothing itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from headgate.apiserver.kinds.kind import Kind
+from headgate.apiserver.kinds.table import KindTable
+from headgate.kube.features import Features
+from headgate.kube.schema import Schemas
+from headgate.kube.strategy import STRATEGIES, Strategy
+from headgate.store import Store
+
+_PLAIN: Final = Strategy()
+
+
+class User(msgspec.Struct, frozen=True):
+    name: str
+    groups: tuple[str, ...] = ()
+
+
+class Api:
+    """``users`` maps a bearer token to who holds it."""
+
+    def __init__(
+        self, *, schemas: Schemas, kinds: KindTable, store: Store, features: Features, users: Mapping[str, User]
+    ) -> None:
+        self.schemas: Final = schemas
+        self.kinds: Final = kinds
+        self.store: Final = store
+        self.features: Final = features
+        self.users: Final = users
+
+    def strategy(self, kind: Kind) -> Strategy:
+        return STRATEGIES.get((kind.group, kind.kind), _PLAIN)

@@ -1,0 +1,78 @@
+"""One request on its way: what was asked, of which kind, by whom, and what it has collected so far.
+
+Verbs (``reading``, ``creating``, ``updating``, ``patching``, ``deleting``) take a :class:`Call` and return an answer.
+The call is the only mutable thing they share, and only its list of warnings ever grows.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, Final
+
+from headgate.apiserver import options
+from headgate.apiserver.api import Api, User
+from headgate.apiserver.kinds.kind import Kind
+from headgate.apiserver.messages import Moment, Request
+from headgate.apiserver.negotiation import Output
+from headgate.apiserver.routes import Route
+from headgate.kube import timestamps
+from headgate.kube.status import GroupResource
+from headgate.kube.strategy import Context, Strategy
+
+Object = dict[str, Any]
+
+
+class Call:
+    def __init__(
+        self, api: Api, request: Request, moment: Moment, route: Route, kind: Kind, user: User, output: Output
+    ) -> None:
+        self.api: Final = api
+        self.request: Final = request
+        self.moment: Final = moment
+        self.route: Final = route
+        self.kind: Final = kind
+        self.user: Final = user
+        self.output: Final = output
+        self.query: Final = options.parse_query(request.query)
+        self.warnings: Final[list[str]] = []
+
+    @cached_property
+    def context(self) -> Context:
+        return Context(
+            now=timestamps.format_time(self.moment.epoch_s),
+            now_micro=timestamps.format_micro_time(self.moment.epoch_s),
+            features=self.api.features,
+            user=self.user.name,
+        )
+
+    @property
+    def now(self) -> str:
+        return self.context.now
+
+    @cached_property
+    def strategy(self) -> Strategy:
+        return self.api.strategy(self.kind)
+
+    @property
+    def resource(self) -> GroupResource:
+        """How errors name what was asked for: ``deployments.apps``."""
+        return GroupResource(self.kind.group, self.kind.plural)
+
+    @property
+    def named_kind(self) -> GroupResource:
+        """How validation errors name it: ``Deployment.apps``."""
+        return GroupResource(self.kind.group, self.kind.kind)
+
+    @property
+    def namespace(self) -> str:
+        return self.route.namespace
+
+    @property
+    def manager(self) -> str:
+        """Who owns the fields of this write when no ``fieldManager`` is named: the client program."""
+        return self.request.header("user-agent").partition("/")[0] or "unknown"
+
+    def warn(self, *texts: str) -> None:
+        for text in texts:
+            if text not in self.warnings:
+                self.warnings.append(text)

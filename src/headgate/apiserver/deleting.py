@@ -1,0 +1,280 @@
+"""DELETE: one object or a collection; at once, gracefully, or waiting for finalizers.
+
+An object goes in one of three ways. It is removed; or it is marked (``deletionTimestamp``) and stays until its grace
+period has been served by a kubelet; or it is marked and stays until its last finalizer is taken off, which
+``apiserver/writing.py`` notices. How much grace a kind gives is part of its strategy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any, Final
+
+import msgspec
+
+from headgate.apiserver import admission, negotiation, options, reading, records, views, writing
+from headgate.apiserver.call import Call
+from headgate.apiserver.messages import Effect, Response
+from headgate.kube import codec, status, timestamps
+from headgate.store import Item
+
+Object = dict[str, Any]
+
+_ORPHAN: Final = "orphan"
+_FOREGROUND: Final = "foregroundDeletion"
+_OPTIONS_TYPE: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"
+_OPTIONS_KINDS: Final = frozenset({"", "DeleteOptions"})
+
+# Kinds whose DELETE answers with the object that is gone; the others answer with a Status.
+_ANSWERS_WITH_OBJECT: Final = frozenset(
+    {
+        "namespaces",
+        "persistentvolumes",
+        "persistentvolumeclaims",
+        "pods",
+        "podtemplates",
+        "resourcequotas",
+        "services",
+        "serviceaccounts",
+        "deviceclasses.resource.k8s.io",
+        "resourceclaims.resource.k8s.io",
+        "resourceclaimtemplates.resource.k8s.io",
+        "resourceslices.resource.k8s.io",
+        "csidrivers.storage.k8s.io",
+        "csinodes.storage.k8s.io",
+        "storageclasses.storage.k8s.io",
+        "volumeattachments.storage.k8s.io",
+        "volumeattributesclasses.storage.k8s.io",
+    }
+)
+# Kinds that never own anything: a propagation policy means nothing to them.
+_WITHOUT_DEPENDENTS: Final = frozenset({"events"})
+
+
+class Deleted(msgspec.Struct, frozen=True):
+    """The object as it was left; ``gone`` when nothing of it remains."""
+
+    obj: Object
+    gone: bool
+
+
+Steps = Generator[Effect, Any, "Deleted | status.ApiError"]
+
+
+def read_options(call: Call) -> options.DeleteOptions | status.ApiError:
+    body = call.request.body
+    if not body:
+        return options.delete_options_from_query(call.query)
+    media_type = negotiation.input_type(call.request.header("content-type"))
+    if isinstance(media_type, status.ApiError):
+        return media_type
+    parsed = codec.decode_yaml(body) if media_type == negotiation.YAML else codec.decode_json(body)
+    if parsed.error is not None:
+        return status.bad_request(f"couldn't get version/kind; json parse error: {parsed.error}")
+    if not isinstance(parsed.value, dict) or parsed.value.get("kind", "") not in _OPTIONS_KINDS:
+        return status.bad_request("decoded object cannot be converted to DeleteOptions")
+    decoded = codec.convert(call.api.schemas, _OPTIONS_TYPE, parsed.value)
+    if decoded.error is not None:
+        return status.bad_request(decoded.error)
+    return options.delete_options(decoded.obj)
+
+
+def delete(call: Call) -> Generator[Effect, Any, Response]:
+    wanted = read_options(call)
+    if isinstance(wanted, status.ApiError):
+        return views.refuse(wanted, call.output)
+    item = call.api.store.peek(call.kind.resource, call.namespace, call.route.name)
+    if item is None:
+        return views.refuse(status.not_found(call.resource, call.route.name), call.output)
+    remove = delete_namespace if call.kind.resource == "namespaces" else delete_item
+    deleted = yield from remove(call, item, wanted)
+    if isinstance(deleted, status.ApiError):
+        return views.refuse(deleted, call.output, call.warnings)
+    code = 202 if not deleted.gone and wanted.orphan_dependents is False else 200
+    if call.kind.resource not in _ANSWERS_WITH_OBJECT and deleted.gone:
+        metadata = deleted.obj["metadata"]
+        details = status.Details(
+            name=metadata["name"], group=call.kind.group, kind=call.kind.plural, uid=metadata.get("uid", "")
+        )
+        return views.answer(call, code, status.success(details))
+    return views.object_answer(call, code, deleted.obj)
+
+
+def delete_collection(call: Call) -> Generator[Effect, Any, Response]:
+    listed = options.list_options(call.query)
+    if isinstance(listed, status.ApiError):
+        return views.refuse(listed, call.output)
+    wanted = read_options(call)
+    if isinstance(wanted, status.ApiError):
+        return views.refuse(wanted, call.output)
+    page = yield from reading.read_page(call, listed)
+    if isinstance(page, status.ApiError):
+        return views.refuse(page, call.output)
+    for seen in page.items:
+        item = call.api.store.peek(seen.resource, seen.namespace, seen.name)
+        if item is None:
+            continue
+        deleted = yield from delete_item(call, item, wanted)
+        if isinstance(deleted, status.ApiError):
+            return views.refuse(deleted, call.output, call.warnings)
+    return views.list_answer(call, page.items, page.meta)
+
+
+def delete_item(call: Call, item: Item, wanted: options.DeleteOptions) -> Steps:
+    """Delete what is in the applied head; ``item`` must be the newest there."""
+    obj = records.load(call.api, call.kind, item)
+    problem = preconditions(call, obj, wanted) or admission.validate_delete(call, obj)
+    if problem is not None:
+        return problem
+    changed = _mark(call, obj, wanted)
+    if changed is None:
+        # Deletion is under way already and this request does not shorten it.
+        failure = yield from writing.commit(item.revision)
+        return failure or Deleted(obj, gone=False)
+    marked, remove = changed
+    if wanted.dry_run:
+        return Deleted(marked, gone=remove)
+    if not remove and marked == obj:
+        failure = yield from writing.commit(item.revision)
+        return failure or Deleted(obj, gone=False)
+    tidy = records.tidy(call.api, call.kind, marked)
+    if remove and marked["metadata"] != obj["metadata"]:
+        # Watchers see the mark before the end, as if a kubelet had needed no time at all.
+        tidy = writing.stamped(tidy, writing.stage(call, call.kind, tidy))
+    staged = writing.stage(call, call.kind, tidy, delete=remove)
+    failure = yield from writing.commit(staged.revision)
+    if failure is not None:
+        return failure
+    return Deleted(writing.stamped(tidy, staged), gone=remove)
+
+
+def delete_namespace(call: Call, item: Item, wanted: options.DeleteOptions) -> Steps:
+    """A namespace is only marked: it ends when whoever empties it has taken off the last entry of spec.finalizers."""
+    obj = records.load(call.api, call.kind, item)
+    problem = preconditions(call, obj, wanted) or admission.validate_delete(call, obj)
+    if problem is not None:
+        return problem
+    metadata = dict(obj["metadata"])
+    if "deletionTimestamp" in metadata:
+        if (obj.get("spec") or {}).get("finalizers"):
+            failure = yield from writing.commit(item.revision)
+            return failure or Deleted(obj, gone=False)
+        return (yield from delete_item(call, item, wanted))
+    metadata["deletionTimestamp"] = call.now
+    finalizers = _finalizers(call, metadata, wanted)
+    if finalizers:
+        metadata["finalizers"] = finalizers
+    marked = {**obj, "metadata": metadata, "status": {**(obj.get("status") or {}), "phase": "Terminating"}}
+    if wanted.dry_run:
+        return Deleted(marked, gone=False)
+    staged = writing.stage(call, call.kind, marked)
+    failure = yield from writing.commit(staged.revision)
+    return failure or Deleted(writing.stamped(marked, staged), gone=False)
+
+
+def preconditions(call: Call, obj: Object, wanted: options.DeleteOptions) -> status.ApiError | None:
+    metadata = obj["metadata"]
+    kind = status.GroupResource(call.kind.group, call.kind.kind)
+    if wanted.uid is not None and wanted.uid != metadata["uid"]:
+        text = f"the UID in the precondition ({wanted.uid}) does not match the UID in record ({metadata['uid']})."
+        return status.conflict(kind, metadata["name"], f"{text} The object might have been deleted and then recreated")
+    version = metadata["resourceVersion"]
+    if wanted.resource_version is not None and wanted.resource_version != version:
+        text = f"the ResourceVersion in the precondition ({wanted.resource_version}) does not match"
+        text = f"{text} the ResourceVersion in record ({version}). The object might have been modified"
+        return status.conflict(kind, metadata["name"], text)
+    return None
+
+
+def _mark(call: Call, obj: Object, wanted: options.DeleteOptions) -> tuple[Object, bool] | None:
+    """The object as the delete leaves it and whether it goes away now; ``None``: an earlier delete already says so."""
+    marked = {**obj, "metadata": dict(obj["metadata"])}
+    metadata = marked["metadata"]
+    graceful = _grace(call, marked, wanted)
+    if graceful is None:
+        return None
+    finalizers = _finalizers(call, metadata, wanted)
+    if finalizers:
+        metadata["finalizers"] = finalizers
+    else:
+        metadata.pop("finalizers", None)
+    if graceful:
+        return marked, not finalizers and metadata["deletionGracePeriodSeconds"] == 0
+    if finalizers:
+        _mark_as_deleting(call, metadata)
+        return marked, False
+    return marked, True
+
+
+def _grace(call: Call, obj: Object, wanted: options.DeleteOptions) -> bool | None:
+    """Whether the object is (newly) in a grace period; ``None`` if it already was and nothing changes."""
+    metadata = obj["metadata"]
+    asked = wanted.grace_period_seconds
+    asked = 1 if asked is not None and asked < 0 else asked
+    decide = call.strategy.graceful_delete
+    if decide is None:
+        return False
+    if "deletionTimestamp" in metadata:
+        current = max(metadata.get("deletionGracePeriodSeconds") or 0, 0)
+        if current == 0:
+            return False
+        if asked is None or asked >= current:
+            return None
+        _shorten(call, metadata, current, asked)
+        return True
+    granted = decide(obj, asked)
+    if granted is None:
+        return False
+    metadata["deletionTimestamp"] = timestamps.format_time(call.moment.epoch_s + granted)
+    metadata["deletionGracePeriodSeconds"] = granted
+    _count_generation(metadata)
+    return True
+
+
+def _shorten(call: Call, metadata: Object, current: int, asked: int) -> None:
+    due = timestamps.parse_time(metadata["deletionTimestamp"])
+    began = (due if isinstance(due, int) else int(call.moment.epoch_s)) - current
+    ends, now = began + asked, int(call.moment.epoch_s)
+    if ends < now:
+        ends, asked = now, min(asked, 1)
+    metadata["deletionTimestamp"] = timestamps.format_time(ends)
+    metadata["deletionGracePeriodSeconds"] = asked
+
+
+def _mark_as_deleting(call: Call, metadata: Object) -> None:
+    """Waiting for finalizers only: no grace period is left."""
+    if "deletionTimestamp" not in metadata:
+        _count_generation(metadata)
+        metadata["deletionTimestamp"] = call.now
+    elif metadata["deletionTimestamp"] > call.now:
+        metadata["deletionTimestamp"] = call.now
+    metadata["deletionGracePeriodSeconds"] = 0
+
+
+def _count_generation(metadata: Object) -> None:
+    if metadata.get("generation", 0) > 0:
+        metadata["generation"] += 1
+
+
+def _finalizers(call: Call, metadata: Object, wanted: options.DeleteOptions) -> list[str]:
+    """The finalizers of the object plus the one that the garbage collector's way of deleting dependents needs."""
+    present: list[str] = metadata.get("finalizers") or []
+    if call.kind.resource in _WITHOUT_DEPENDENTS:
+        return present
+    kept = [each for each in present if each not in (_ORPHAN, _FOREGROUND)]
+    orphan = _decides(present, wanted, "Orphan", _ORPHAN)
+    foreground = wanted.orphan_dependents is None and _decides(present, wanted, "Foreground", _FOREGROUND)
+    made = [*kept, *([_ORPHAN] if orphan else []), *([_FOREGROUND] if foreground else [])]
+    return present if set(made) == set(present) else made
+
+
+def _decides(present: list[str], wanted: options.DeleteOptions, policy: str, finalizer: str) -> bool:
+    """The request's word first, then a finalizer that is there already; every kind's habit is the background."""
+    if policy == "Orphan" and wanted.orphan_dependents is not None:
+        return wanted.orphan_dependents
+    if wanted.propagation_policy is not None:
+        return wanted.propagation_policy == policy
+    for each in present:
+        if each in (_ORPHAN, _FOREGROUND):
+            return each == finalizer
+    return False

@@ -1,0 +1,167 @@
+"""The API server as one function: a request in, effects on the way, an answer out.
+
+``handle`` is a generator without I/O. It authenticates, finds the kind and the verb, and lets the verb's module do
+the work; what it yields (``Commit``, ``WaitRevision``) its driver performs. Bad input never raises out of here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from typing import Any, Final
+from urllib.parse import unquote
+
+from headgate.apiserver import creating, deleting, discovery, negotiation, openapi, options, patching, reading
+from headgate.apiserver import routes, updating, views, watching
+from headgate.apiserver.api import Api, User
+from headgate.apiserver.call import Call
+from headgate.apiserver.kinds.kind import Kind
+from headgate.apiserver.messages import Effect, Moment, Request, Response
+from headgate.apiserver.subresources import binding, eviction, scale
+from headgate.apiserver.watching import Watch
+from headgate.kube import status
+
+Answering = Generator[Effect, Any, "Response | Watch"]
+Verb = Callable[[Call], Generator[Effect, Any, Response]]
+
+MAX_BODY_BYTES: Final = 3 * 1024 * 1024
+_PUBLIC: Final = frozenset({"/healthz", "/livez", "/readyz", "/version", "/version/"})
+_HEALTH: Final = ("/healthz", "/livez", "/readyz")
+_TEXT: Final = "text/plain; charset=utf-8"
+_NOT_FOUND: Final = Response(404, b"404 page not found\n", _TEXT, (("X-Content-Type-Options", "nosniff"),))
+
+_VERBS: Final = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_ON_OBJECT: Final[dict[str, Verb]] = {
+    "get": reading.get,
+    "update": updating.update,
+    "patch": patching.patch,
+    "delete": deleting.delete,
+}
+_ON_SUBRESOURCE: Final[dict[tuple[str, str], Verb]] = {
+    ("binding", "create"): binding.create,
+    ("eviction", "create"): eviction.create,
+    ("scale", "get"): scale.get,
+    ("scale", "update"): scale.update,
+    ("scale", "patch"): scale.patch,
+}
+# Endpoints that need a kubelet, a proxy or an issuer of tokens; each is refused by name.
+_REFUSED: Final = {
+    "log": "containers on simulated nodes write no logs",
+    "exec": "containers on simulated nodes run no processes",
+    "attach": "containers on simulated nodes run no processes",
+    "portforward": "containers on simulated nodes have no network",
+    "proxy": "there is no network to proxy into",
+    "token": "service account tokens are not issued yet",
+}
+
+
+def handle(api: Api, request: Request, moment: Moment) -> Answering:
+    path = request.path
+    if path in _PUBLIC or path.startswith(("/livez/", "/readyz/", "/healthz/")):
+        return _public(path)
+    user = _user(api, request)
+    if user is None:
+        return views.refuse(status.unauthorized())
+    if len(request.body) > MAX_BODY_BYTES:
+        return views.refuse(status.body_too_large(MAX_BODY_BYTES))
+    route = routes.parse(unquote(path, errors="replace"))
+    kind = None if route is None else api.kinds.by_resource(route.group, route.version, route.resource)
+    if route is None or kind is None:
+        return _about_the_api(api, request)
+    return (yield from _resource(api, request, moment, route, kind, user))
+
+
+def _user(api: Api, request: Request) -> User | None:
+    scheme, _, token = request.header("authorization").partition(" ")
+    return api.users.get(token.strip()) if scheme.lower() == "bearer" else None
+
+
+def _public(path: str) -> Response:
+    if path.startswith(_HEALTH):
+        return Response(200, b"ok", _TEXT, (("X-Content-Type-Options", "nosniff"),))
+    return Response(200, discovery.version())
+
+
+def _about_the_api(api: Api, request: Request) -> Response:
+    """Discovery and schemas; what is left is a path that names nothing."""
+    answered = discovery.answer(api.kinds, request) or openapi.answer(api.schemas, api.kinds, request)
+    if answered is not None:
+        return answered
+    parts = request.path.strip("/").split("/")
+    group, version = ("", parts[1]) if parts[0] == "api" and len(parts) > 1 else ("", "")
+    if parts[0] == "apis" and len(parts) > 2:
+        group, version = parts[1], parts[2]
+    served = api.kinds.group(group)
+    if version and served is not None and any(name == version for name, _ in served.versions):
+        return views.refuse(status.unknown_path())
+    return _NOT_FOUND
+
+
+def _resource(
+    api: Api, request: Request, moment: Moment, route: routes.Route, kind: Kind, user: User
+) -> Answering:
+    refusal = _misplaced(route, kind)
+    if refusal is not None:
+        return views.refuse(refusal)
+    query = options.parse_query(request.query)
+    pretty = negotiation.wants_pretty((query.get("pretty") or [""])[0], request.header("user-agent"))
+    output = negotiation.output(request.header("accept"), pretty=pretty)
+    if isinstance(output, status.ApiError):
+        return views.refuse(output)
+    call = Call(api, request, moment, route, kind, user, output)
+    verb = _VERBS.get(request.method, "")
+    if route.subresource:
+        return (yield from _subresource(call, verb))
+    if route.name and not route.deprecated_watch:
+        act = _ON_OBJECT.get(verb)
+        if act is None or verb not in kind.verbs:
+            return views.refuse(status.method_not_allowed())
+        return (yield from act(call))
+    return (yield from _collection(call, verb))
+
+
+def _misplaced(route: routes.Route, kind: Kind) -> status.ApiError | None:
+    """A path that the kind's scope does not allow."""
+    if route.namespace and not kind.namespaced:
+        return status.unknown_path()
+    if kind.namespaced and not route.namespace and route.name:
+        return status.unknown_path()
+    if route.rest and route.subresource not in _REFUSED:
+        return status.unknown_path()
+    return None
+
+
+def _collection(call: Call, verb: str) -> Answering:
+    kind = call.kind
+    if verb == "get" and "list" in kind.verbs:
+        wanted = options.list_options(call.query, force_watch=call.route.deprecated_watch)
+        if isinstance(wanted, status.ApiError):
+            return views.refuse(wanted, call.output)
+        if wanted.watch:
+            return (yield from watching.watch(call, wanted))
+        return (yield from reading.list_objects(call))
+    scoped = bool(call.route.namespace) or not kind.namespaced
+    if verb == "create" and "create" in kind.verbs and scoped:
+        if kind.plural == "bindings" and not kind.group:
+            return (yield from binding.create(call))
+        return (yield from creating.create(call))
+    if verb == "delete" and "deletecollection" in kind.verbs and scoped:
+        return (yield from deleting.delete_collection(call))
+    return views.refuse(status.method_not_allowed())
+
+
+def _subresource(call: Call, verb: str) -> Answering:
+    name = call.route.subresource
+    row = call.kind.subresource(name)
+    if row is None:
+        return views.refuse(status.unknown_path())
+    if name in _REFUSED:
+        text = f"{call.kind.plural}/{name} is not supported by the embedded API server: {_REFUSED[name]}"
+        return views.refuse(status.ApiError(501, "NotImplemented", text), call.output)
+    if verb not in row.verbs:
+        return views.refuse(status.method_not_allowed())
+    act = _ON_SUBRESOURCE.get((name, verb))
+    if act is not None:
+        return (yield from act(call))
+    if verb == "get":
+        return (yield from reading.get(call))
+    return (yield from _ON_OBJECT[verb](call))

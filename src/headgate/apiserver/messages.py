@@ -1,0 +1,63 @@
+"""What goes into ``handle`` and what comes out: requests, answers, effects.
+
+Nothing here does anything. A transport (``apiserver/shell.py``, or the in-process one in ``client/``) makes a
+:class:`Request`, drives the generator that ``apiserver/handle.py`` returns, performs the :data:`Effect` values it
+yields, and delivers the :class:`Response` or the watch it ends with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from headgate.store import Revision
+
+if TYPE_CHECKING:
+    from headgate.apiserver.watching import Watch
+
+
+class Request(msgspec.Struct, frozen=True):
+    """One HTTP request, fully read. Header names are lower case; ``query`` is the raw query string."""
+
+    method: str
+    path: str
+    query: str = ""
+    headers: Mapping[str, str] = {}
+    body: bytes = b""
+
+    def header(self, name: str) -> str:
+        return self.headers.get(name, "")
+
+
+class Moment(msgspec.Struct, frozen=True):
+    """Everything that is not a function of the request and the store: time and fresh identities."""
+
+    epoch_s: float
+    new_uid: Callable[[], str]
+    new_suffix: Callable[[], str]  # five characters for `generateName`
+
+
+class Response(msgspec.Struct, frozen=True):
+    status: int
+    body: bytes = b""
+    content_type: str = "application/json"
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+class Commit(msgspec.Struct, frozen=True):
+    """Make everything up to ``revision`` durable; send back ``None``, or the reason why it could not be written."""
+
+    revision: Revision
+
+
+class WaitRevision(msgspec.Struct, frozen=True):
+    """Wait until ``revision`` is committed, at most ``timeout_s``; send back whether it was reached."""
+
+    revision: Revision
+    timeout_s: float
+
+
+Effect = Commit | WaitRevision
+Answer = "Response | Watch"

@@ -1,0 +1,107 @@
+"""Which media type comes in, and which goes out.
+
+``Accept`` picks the encoding (JSON or YAML) and the view (the object, a Table, or its metadata alone);
+``Content-Type`` picks the decoder. Protobuf is not spoken: asked for alone it is refused, offered beside JSON it is
+passed over. Making the views is the work of ``apiserver/views.py``.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+import msgspec
+
+from headgate.kube import status
+
+JSON: Final = "application/json"
+YAML: Final = "application/yaml"
+PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
+
+# What the real server lists in its texts; the third one is answered with a clear refusal (see the limits).
+_SUPPORTED: Final = (JSON, YAML, PROTOBUF)
+_SPOKEN: Final = (JSON, YAML)
+
+View = Literal["object", "Table", "PartialObjectMetadata", "PartialObjectMetadataList"]
+_VIEWS: Final = frozenset({"Table", "PartialObjectMetadata", "PartialObjectMetadataList"})
+
+
+class Output(msgspec.Struct, frozen=True):
+    """The chosen encoding and view; ``version`` is the meta.k8s.io version of a converted view."""
+
+    media_type: str = JSON
+    view: View = "object"
+    version: str = "v1"
+    pretty: bool = False
+
+
+class _Clause(msgspec.Struct, frozen=True):
+    kind: str
+    subtype: str
+    params: dict[str, str]
+    quality: float
+
+
+def _clauses(header: str) -> list[_Clause]:
+    clauses = []
+    for text in header.split(","):
+        head, *params = text.strip().split(";")
+        kind, _, subtype = head.strip().partition("/")
+        if kind == "*" and not subtype:
+            subtype = "*"
+        if not kind or not subtype:
+            continue
+        values = {}
+        for param in params:
+            key, _, value = param.strip().partition("=")
+            values[key] = value.strip('"')
+        try:
+            quality = float(values.pop("q", "1"))
+        except ValueError:
+            quality = 0.0
+        clauses.append(_Clause(kind, subtype, values, quality))
+    # Stable: equal clauses stay in the order of the header; a specific type goes before a wildcard.
+    clauses.sort(key=lambda each: (-each.quality, each.kind == "*", each.subtype == "*"))
+    return clauses
+
+
+def _matches(clause: _Clause, media_type: str) -> bool:
+    kind, _, subtype = media_type.partition("/")
+    return clause.kind in ("*", kind) and clause.subtype in ("*", subtype)
+
+
+def _accept(clause: _Clause, media_type: str, pretty: bool) -> Output | None:
+    params = clause.params
+    if params.get("stream", "watch") not in ("", "watch") or params.get("sv", "v1") not in ("", "v1"):
+        return None
+    if not any(key in params for key in ("as", "g", "v")):
+        return Output(media_type, pretty=pretty or params.get("pretty") == "1")
+    if params.get("g") != "meta.k8s.io" or params.get("v") not in ("v1", "v1beta1") or params.get("as") not in _VIEWS:
+        return None
+    view: View = params["as"]  # type: ignore[assignment]  # checked against _VIEWS in the line above
+    return Output(media_type, view, params["v"], pretty)
+
+
+def output(accept: str, *, pretty: bool = False) -> Output | status.ApiError:
+    """The encoding and view that ``accept`` asks for, or the 406 that lists what there is."""
+    if not accept:
+        return Output(pretty=pretty)
+    for clause in _clauses(accept):
+        for media_type in _SPOKEN:
+            if _matches(clause, media_type) and (chosen := _accept(clause, media_type, pretty)) is not None:
+                return chosen
+    return status.not_acceptable(_SUPPORTED)
+
+
+def wants_pretty(pretty_param: str | None, user_agent: str) -> bool:
+    """Humans with curl or a browser get indented JSON unless they say otherwise."""
+    if pretty_param:
+        return pretty_param in ("1", "t", "T", "true", "TRUE", "True")
+    return user_agent.startswith(("curl", "Wget", "Mozilla/5.0"))
+
+
+def input_type(content_type: str) -> str | status.ApiError:
+    """``JSON`` or ``YAML`` for a request body, or the 415. An absent header means JSON."""
+    media_type = content_type.partition(";")[0].strip().lower() or JSON
+    if media_type in _SPOKEN:
+        return media_type
+    return status.unsupported_media_type(_SUPPORTED)

@@ -1,0 +1,232 @@
+"""What the query string (and, for deletes, the body) asks for, checked.
+
+Each parser returns its options or the error the client gets; a malformed number is a 400, a combination that makes
+no sense is a 422. Acting on the options is up to the verbs in this room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import parse_qs
+
+import msgspec
+
+from headgate.kube import errors, fields, labels, status
+
+Query = Mapping[str, list[str]]
+
+EXACT: Final = "Exact"
+NOT_OLDER_THAN: Final = "NotOlderThan"
+_META_GROUP: Final = "meta.k8s.io"
+_FIELD_MANAGER_MAX_BYTES: Final = 128
+_FIELD_VALIDATIONS: Final = ("", "Ignore", "Strict", "Warn")
+_PROPAGATION_POLICIES: Final = ("Foreground", "Background", "Orphan")
+
+
+def parse_query(query: str) -> Query:
+    return parse_qs(query, keep_blank_values=True, errors="replace", max_num_fields=None, separator="&")
+
+
+def _first(query: Query, name: str) -> str:
+    values = query.get(name)
+    return values[0] if values else ""
+
+
+def _truth(query: Query, name: str) -> bool | None:
+    values = query.get(name)
+    if not values:
+        return None
+    return values[0] != "0" and values[0].lower() != "false"
+
+
+def _number(query: Query, name: str) -> int | None | status.ApiError:
+    values = query.get(name)
+    if not values:
+        return None
+    text = values[0]
+    digits = text[1:] if text[:1] in "+-" else text
+    if not digits.isascii() or not digits.isdigit():
+        return status.bad_request(f"strconv.ParseInt: parsing {errors.quote(text)}: invalid syntax")
+    number = int(text)
+    if not -(2**63) <= number < 2**63:
+        return status.bad_request(f"strconv.ParseInt: parsing {errors.quote(text)}: value out of range")
+    return number
+
+
+class ListOptions(msgspec.Struct, frozen=True):
+    label_selector: labels.Selector
+    field_selector: fields.FieldSelector
+    watch: bool = False
+    allow_bookmarks: bool = False
+    resource_version: str = ""
+    match: str = ""
+    timeout_s: int | None = None
+    limit: int = 0
+    continue_token: str = ""
+    send_initial_events: bool | None = None
+
+
+def list_options(query: Query, *, force_watch: bool = False) -> ListOptions | status.ApiError:
+    timeout_s = _number(query, "timeoutSeconds")
+    if isinstance(timeout_s, status.ApiError):
+        return timeout_s
+    limit = _number(query, "limit")
+    if isinstance(limit, status.ApiError):
+        return limit
+    label_selector = labels.parse_selector(_first(query, "labelSelector"))
+    if isinstance(label_selector, str):
+        return status.bad_request(label_selector)
+    field_selector = fields.parse_field_selector(_first(query, "fieldSelector"))
+    if isinstance(field_selector, str):
+        return status.bad_request(field_selector)
+    options = ListOptions(
+        label_selector=label_selector,
+        field_selector=field_selector,
+        watch=bool(_truth(query, "watch")) or force_watch,
+        allow_bookmarks=bool(_truth(query, "allowWatchBookmarks")),
+        resource_version=_first(query, "resourceVersion"),
+        match=_first(query, "resourceVersionMatch"),
+        timeout_s=timeout_s,
+        limit=limit or 0,
+        continue_token=_first(query, "continue"),
+        send_initial_events=_truth(query, "sendInitialEvents"),
+    )
+    if options.watch and options.send_initial_events is None and not options.match:
+        if options.resource_version in ("", "0"):
+            # A watch without a starting point begins with the current state, as if it had been asked for.
+            options = msgspec.structs.replace(options, send_initial_events=True, match=NOT_OLDER_THAN)
+    problems = _watch_problems(options) if options.watch else _list_problems(options)
+    return status.invalid(status.GroupResource(_META_GROUP, "ListOptions"), "", problems) if problems else options
+
+
+def _watch_problems(options: ListOptions) -> errors.FieldErrors:
+    path, problems = "resourceVersionMatch", []
+    if options.send_initial_events is not None and options.match != NOT_OLDER_THAN:
+        detail = f"sendInitialEvents requires setting resourceVersionMatch to {NOT_OLDER_THAN}"
+        problems.append(errors.forbidden(path, detail))
+    if options.match:
+        if options.send_initial_events is None:
+            detail = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+            problems.append(errors.forbidden(path, detail))
+        if options.match != NOT_OLDER_THAN:
+            problems.append(errors.not_supported(path, options.match, [NOT_OLDER_THAN]))
+        if options.continue_token:
+            problems.append(errors.forbidden(path, "resourceVersionMatch is forbidden when continue is provided"))
+    return problems
+
+
+def _list_problems(options: ListOptions) -> errors.FieldErrors:
+    path, problems = "resourceVersionMatch", []
+    if options.match:
+        if not options.resource_version:
+            detail = "resourceVersionMatch is forbidden unless resourceVersion is provided"
+            problems.append(errors.forbidden(path, detail))
+        if options.continue_token:
+            problems.append(errors.forbidden(path, "resourceVersionMatch is forbidden when continue is provided"))
+        if options.match not in (EXACT, NOT_OLDER_THAN):
+            problems.append(errors.not_supported(path, options.match, [EXACT, NOT_OLDER_THAN, ""]))
+        if options.match == EXACT and options.resource_version == "0":
+            detail = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
+            problems.append(errors.forbidden(path, detail))
+    if options.send_initial_events is not None:
+        problems.append(errors.forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+    return problems
+
+
+class WriteOptions(msgspec.Struct, frozen=True):
+    dry_run: bool = False
+    field_manager: str = ""
+    field_validation: str = "Warn"
+    force: bool | None = None
+
+
+def write_options(query: Query, kind: str, *, apply: bool = False) -> WriteOptions | status.ApiError:
+    """``kind`` is ``CreateOptions``, ``UpdateOptions`` or ``PatchOptions``: the name the error text carries."""
+    manager = _first(query, "fieldManager")
+    dry_run = query.get("dryRun", [])
+    validation = _first(query, "fieldValidation")
+    force = _truth(query, "force") if kind == "PatchOptions" else None
+    problems: errors.FieldErrors = []
+    if apply and not manager:
+        problems.append(errors.required("fieldManager", "is required for apply patch"))
+    if not apply and force is not None:
+        problems.append(errors.forbidden("force", "may not be specified for non-apply patch"))
+    problems += field_manager_problems(manager, "fieldManager")
+    problems += _dry_run_problems(dry_run)
+    if validation not in _FIELD_VALIDATIONS:
+        problems.append(errors.not_supported("fieldValidation", validation, _FIELD_VALIDATIONS))
+    if problems:
+        return status.invalid(status.GroupResource(_META_GROUP, kind), "", problems)
+    return WriteOptions(bool(dry_run), manager, validation or "Warn", force)
+
+
+def field_manager_problems(manager: str, path: str) -> errors.FieldErrors:
+    problems = []
+    if len(manager.encode()) > _FIELD_MANAGER_MAX_BYTES:
+        problems.append(errors.too_long(path, _FIELD_MANAGER_MAX_BYTES))
+    position = 0
+    for char in manager:
+        if not char.isprintable():
+            detail = f"invalid character U+{ord(char):04X} (at position {position})"
+            problems.append(errors.invalid(path, manager, detail))
+        position += len(char.encode())
+    return problems
+
+
+def _dry_run_problems(dry_run: list[str]) -> errors.FieldErrors:
+    if all(each == "All" for each in dry_run):
+        return []
+    return [errors.not_supported("dryRun", dry_run, ["All"])]
+
+
+class DeleteOptions(msgspec.Struct, frozen=True):
+    grace_period_seconds: int | None = None
+    uid: str | None = None
+    resource_version: str | None = None
+    orphan_dependents: bool | None = None
+    propagation_policy: str | None = None
+    dry_run: bool = False
+
+
+def delete_options_from_query(query: Query) -> DeleteOptions | status.ApiError:
+    grace = _number(query, "gracePeriodSeconds")
+    if isinstance(grace, status.ApiError):
+        return grace
+    policy = query.get("propagationPolicy")
+    wanted = {
+        "gracePeriodSeconds": grace,
+        "orphanDependents": _truth(query, "orphanDependents"),
+        "propagationPolicy": policy[0] if policy else None,
+        "dryRun": query.get("dryRun", []),
+    }
+    return delete_options(wanted)
+
+
+def delete_options(wanted: Mapping[str, Any]) -> DeleteOptions | status.ApiError:
+    """From a decoded ``DeleteOptions`` object."""
+    orphan, policy = wanted.get("orphanDependents"), wanted.get("propagationPolicy")
+    dry_run = wanted.get("dryRun") or []
+    problems: errors.FieldErrors = []
+    if orphan is not None and policy is not None:
+        detail = "orphanDependents and deletionPropagation cannot be both set"
+        problems.append(errors.invalid("propagationPolicy", policy, detail))
+    if policy is not None and policy not in _PROPAGATION_POLICIES:
+        problems.append(errors.not_supported("propagationPolicy", policy, [*_PROPAGATION_POLICIES, "nil"]))
+    problems += _dry_run_problems(dry_run)
+    if problems:
+        return status.invalid(status.GroupResource(_META_GROUP, "DeleteOptions"), "", problems)
+    preconditions = wanted.get("preconditions") or {}
+    return DeleteOptions(
+        grace_period_seconds=wanted.get("gracePeriodSeconds"),
+        uid=preconditions.get("uid"),
+        resource_version=preconditions.get("resourceVersion"),
+        orphan_dependents=orphan,
+        propagation_policy=policy,
+        dry_run=bool(dry_run),
+    )
+
+
+def without_preconditions(wanted: DeleteOptions) -> DeleteOptions:
+    """The same delete, once its preconditions have been checked."""
+    return msgspec.structs.replace(wanted, uid=None, resource_version=None)

@@ -1,0 +1,29 @@
+"""Owner references as they arrive: a reference that is given twice is kept once, and the client is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headgate.apiserver.call import Call
+
+
+def drop_duplicates(call: Call, obj: dict[str, Any], *, admitted: bool) -> None:
+    references = obj["metadata"].get("ownerReferences")
+    if not references or len(references) == 1:
+        return
+    kept: list[Any] = []
+    dropped: list[str] = []
+    for reference in references:
+        if reference in kept:
+            dropped.append(reference.get("uid", ""))
+        else:
+            kept.append(reference)
+    if not dropped:
+        return
+    obj["metadata"]["ownerReferences"] = kept
+    when = " after mutating admission happens" if admitted else ""
+    call.warn(
+        f".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references in 1.20+, and"
+        " may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: "
+        + ", ".join(dropped)
+    )

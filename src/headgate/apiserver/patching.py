@@ -1,0 +1,167 @@
+"""PATCH: JSON patch, merge patch, strategic merge patch, and server-side apply.
+
+The first three make a new object from the stored one and go on like an update. Apply makes it from what each manager
+has said it wants (``kube/apply/``), and creates the object if there is none. The patch algorithms themselves are in
+``kube/patch/``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from typing import Any, Final
+
+from headgate.apiserver import bodies, options, records, updating, views, writing
+from headgate.apiserver.call import Call
+from headgate.apiserver.kinds.kind import Kind
+from headgate.apiserver.messages import Effect, Response
+from headgate.kube import codec, errors, status
+from headgate.kube.apply import Applied, apply_config
+from headgate.kube.patch import Patched, PatchProblem, apply_json_patch, apply_merge_patch, apply_strategic
+from headgate.kube.strategy import UpdateRules
+
+Object = dict[str, Any]
+Maker = Callable[["Object | None"], "Object | status.ApiError"]
+
+JSON_PATCH: Final = "application/json-patch+json"
+MERGE_PATCH: Final = "application/merge-patch+json"
+STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
+APPLY_PATCH: Final = "application/apply-patch+yaml"
+PATCH_TYPES: Final = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH)
+
+
+def patch(call: Call) -> Generator[Effect, Any, Response]:
+    wanted = read_options(call)
+    if isinstance(wanted, status.ApiError):
+        return views.refuse(wanted, call.output)
+    rules = updating.rules_of(call)
+    make = maker(call, call.kind, wanted, rules)
+
+    def transform(old: Object | None) -> Object | status.ApiError:
+        made = make(old)
+        return made if isinstance(made, status.ApiError) else updating.admit(call, made, old)
+
+    written = yield from writing.update(
+        call,
+        transform,
+        rules,
+        dry_run=wanted.dry_run,
+        allow_create=wanted.how == APPLY_PATCH and not call.route.subresource,
+    )
+    if isinstance(written, status.ApiError):
+        return views.refuse(written, call.output, call.warnings)
+    return views.object_answer(call, 201 if written.created else 200, written.obj)
+
+
+class PatchOptions(options.WriteOptions, frozen=True, kw_only=True):
+    how: str
+
+
+def read_options(call: Call) -> PatchOptions | status.ApiError:
+    """Case and parameters are as strict here as in the real server: an exact match of what stands before ``;``."""
+    how = call.request.header("content-type").partition(";")[0]
+    if how not in PATCH_TYPES:
+        return status.unsupported_media_type(PATCH_TYPES)
+    wanted = options.write_options(call.query, "PatchOptions", apply=how == APPLY_PATCH)
+    if isinstance(wanted, status.ApiError):
+        return wanted
+    return PatchOptions(wanted.dry_run, wanted.field_manager, wanted.field_validation, wanted.force, how=how)
+
+
+def maker(call: Call, kind: Kind, wanted: PatchOptions, rules: UpdateRules) -> Maker:
+    """From the old object of ``kind`` to the new one, tracked; the identity of the result is checked."""
+    make = _applied if wanted.how == APPLY_PATCH else _patched
+
+    def made(old: Object | None) -> Object | status.ApiError:
+        new = make(call, kind, wanted, rules, old)
+        if isinstance(new, status.ApiError):
+            return new
+        return _check_identity(call, new, old) or new
+
+    return made
+
+
+def _check_identity(call: Call, new: Object, old: Object | None) -> status.ApiError | None:
+    metadata = new["metadata"]
+    if old is None and metadata.get("uid"):
+        text = f"uid mismatch: the provided object specified uid {metadata['uid']}, and no existing object was found"
+        return status.conflict(call.resource, call.route.name, text)
+    return writing.match_namespace(call.namespace, metadata) or updating.check_name(call, metadata)
+
+
+def _patched(
+    call: Call, kind: Kind, wanted: PatchOptions, rules: UpdateRules, old: Object | None
+) -> Object | status.ApiError:
+    if old is None:
+        return status.not_found(call.resource, call.route.name)
+    parsed = codec.decode_json(call.request.body)
+    if parsed.error is not None:
+        text = parsed.error if wanted.how == STRATEGIC_PATCH else f"error decoding patch: {parsed.error}"
+        return status.bad_request(text)
+    result = _run(call, kind, wanted.how, old, parsed.value)
+    if isinstance(result, PatchProblem):
+        return status.ApiError(result.code, result.reason, result.message, result.details)
+    new = _typed(call, kind, wanted, result.value, parsed.duplicates)
+    if isinstance(new, status.ApiError):
+        return new
+    return updating.track(call, new, old, rules, wanted.field_manager, kind)
+
+
+def _run(call: Call, kind: Kind, how: str, old: Object, patch: Any) -> Patched | PatchProblem:
+    if how == JSON_PATCH:
+        return apply_json_patch(old, patch)
+    if how == MERGE_PATCH:
+        return apply_merge_patch(old, patch)
+    return apply_strategic(call.api.schemas, kind.type_name, old, patch)
+
+
+def _typed(
+    call: Call, kind: Kind, wanted: PatchOptions, patched: Any, duplicates: list[str]
+) -> Object | status.ApiError:
+    """What came out of the patch must still be an object of the kind; what the kind does not know is dropped."""
+    decoded = codec.convert(call.api.schemas, kind.type_name, patched)
+    if decoded.error is not None:
+        return _unfit(patched, decoded.error)
+    strict = [*duplicates, *decoded.unknown]
+    if strict and wanted.field_validation == "Strict":
+        return _unfit(patched, bodies.strict_text(strict))
+    if wanted.field_validation == "Warn":
+        call.warn(*strict)
+    bodies.default_object(kind.gvk, decoded.obj)
+    return decoded.obj
+
+
+def _unfit(patched: Any, problem: str) -> status.ApiError:
+    return status.invalid(status.GroupResource("", ""), "", [errors.invalid("patch", records.text(patched), problem)])
+
+
+def _applied(
+    call: Call, kind: Kind, wanted: PatchOptions, rules: UpdateRules, old: Object | None
+) -> Object | status.ApiError:
+    parsed = codec.decode_yaml(call.request.body)
+    if parsed.error is not None:
+        return status.bad_request(f"error decoding YAML: {parsed.error}")
+    if not isinstance(parsed.value, dict):
+        return status.bad_request("error decoding YAML: the configuration to apply must be an object")
+    result = apply_config(
+        call.api.schemas,
+        kind.type_name,
+        old,
+        parsed.value,
+        manager=wanted.field_manager,
+        api_version=kind.api_version,
+        subresource=call.route.subresource,
+        force=bool(wanted.force),
+        now=call.now,
+        reset=rules.reset_fields,
+    )
+    if not isinstance(result, Applied):
+        return result.error
+    if parsed.duplicates and wanted.field_validation == "Strict":
+        return status.bad_request("error strict decoding YAML: " + ", ".join(parsed.duplicates))
+    if wanted.field_validation == "Warn":
+        call.warn(*parsed.duplicates)
+    decoded = codec.convert(call.api.schemas, kind.type_name, result.obj)
+    if decoded.error is not None:
+        return status.internal_error(decoded.error)
+    bodies.default_object(kind.gvk, decoded.obj)
+    return decoded.obj

@@ -1,0 +1,143 @@
+"""GET: one object, or a list of them at one revision.
+
+Readers see only what is committed. A list is filtered by label and field selectors on the values that were extracted
+when each object was written, so nothing is decoded to answer one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+import msgspec
+
+from headgate.apiserver import options, revisions, views
+from headgate.apiserver.call import Call
+from headgate.apiserver.messages import Effect, Response, WaitRevision
+from headgate.kube import fields, labels, status
+from headgate.store import Compacted, Item, Revision
+
+Steps = Generator[Effect, Any, Response]
+
+
+def wait_for(call: Call, revision: Revision) -> Generator[Effect, Any, status.ApiError | None]:
+    """Wait until ``revision`` is visible; the error a client gets if it never becomes so."""
+    store = call.api.store
+    if revision <= store.committed:
+        return None
+    reached = yield WaitRevision(revision, revisions.WAIT_S)
+    return None if reached else status.too_large_resource_version(revision, store.committed)
+
+
+def get(call: Call) -> Steps:
+    wanted = revisions.parse_revision((call.query.get("resourceVersion") or [""])[0])
+    if isinstance(wanted, status.ApiError):
+        return views.refuse(wanted, call.output)
+    problem = yield from wait_for(call, wanted)
+    if problem is not None:
+        return views.refuse(problem, call.output)
+    item = call.api.store.read(call.kind.resource, call.namespace, call.route.name)
+    if item is None:
+        return views.refuse(status.not_found(call.resource, call.route.name), call.output)
+    return views.item_answer(call, 200, item)
+
+
+def selected(item: Item, by_label: labels.Selector, by_field: fields.FieldSelector) -> bool:
+    return by_label.matches(item.labels) and by_field.matches(item.fields)
+
+
+def check_field_selector(call: Call, selector: fields.FieldSelector) -> status.ApiError | None:
+    for requirement in selector.requirements:
+        row = call.kind.field_label(requirement.field)
+        if isinstance(row, str):
+            return status.bad_request(row)
+    return None
+
+
+class Page(msgspec.Struct, frozen=True):
+    items: list[Item]
+    meta: dict[str, Any]
+
+
+def list_objects(call: Call) -> Steps:
+    wanted = options.list_options(call.query)
+    if isinstance(wanted, status.ApiError):
+        return views.refuse(wanted, call.output)
+    page = yield from read_page(call, wanted)
+    if isinstance(page, status.ApiError):
+        return views.refuse(page, call.output)
+    return views.list_answer(call, page.items, page.meta)
+
+
+def read_page(call: Call, wanted: options.ListOptions) -> Generator[Effect, Any, Page | status.ApiError]:
+    problem = check_field_selector(call, wanted.field_selector)
+    if problem is not None:
+        return problem
+    at, after = None, None
+    if wanted.continue_token:
+        if wanted.resource_version not in ("", "0"):
+            return status.bad_request("specifying resource version is not allowed when using continue")
+        position = revisions.decode_token(call.kind, call.namespace, wanted.continue_token)
+        if isinstance(position, status.ApiError):
+            return position
+        at, after = position.revision, position.after
+        if at > call.api.store.committed:
+            return status.too_large_resource_version(at, call.api.store.committed)
+    else:
+        revision = revisions.parse_revision(wanted.resource_version)
+        if isinstance(revision, status.ApiError):
+            return revision
+        if revision:
+            problem = yield from wait_for(call, revision)
+            if problem is not None:
+                return problem
+            if wanted.match == options.EXACT or (wanted.limit > 0 and not wanted.match):
+                at = revision
+    return collect(call, wanted, at, after)
+
+
+def collect(
+    call: Call, wanted: options.ListOptions, at: Revision | None, after: tuple[str, str] | None
+) -> Page | status.ApiError:
+    """Fill one page, reading on while the selectors leave it short."""
+    store, kind = call.api.store, call.kind
+    everything = wanted.label_selector.empty and wanted.field_selector.empty
+    namespace = call.namespace if kind.namespaced and call.namespace else None
+    items: list[Item] = []
+    while True:
+        page = store.page(kind.resource, namespace, at=at, after=after, limit=wanted.limit)
+        if isinstance(page, Compacted):
+            return status.expired(_expired_text(wanted))
+        at = page.revision
+        for index, item in enumerate(page.items):
+            if not everything and not selected(item, wanted.label_selector, wanted.field_selector):
+                continue
+            items.append(item)
+            if wanted.limit and len(items) == wanted.limit:
+                left = page.remaining + len(page.items) - index - 1
+                return Page(items, _list_meta(call, at, items[-1] if left else None, left if everything else None))
+        if not page.more:
+            return Page(items, _list_meta(call, at, None, None))
+        last = page.items[-1]
+        after = (last.namespace, last.name)
+
+
+def _list_meta(call: Call, revision: Revision, last: Item | None, remaining: int | None) -> dict[str, Any]:
+    meta: dict[str, Any] = {"resourceVersion": str(revision)}
+    if last is not None:
+        position = revisions.Position(revision, (last.namespace, last.name))
+        meta["continue"] = revisions.encode_token(call.kind, call.namespace, position)
+        if remaining is not None:
+            meta["remainingItemCount"] = remaining
+    return meta
+
+
+def _expired_text(wanted: options.ListOptions) -> str:
+    if not wanted.continue_token:
+        return f"too old resource version: {wanted.resource_version}"
+    return (
+        "The provided continue parameter is too old to display a consistent list result. You can start a new list "
+        "without the continue parameter, or use the continue token in this response to retrieve the remainder of the "
+        "results. Continuing with the provided token results in an inconsistent list - objects that were created, "
+        "modified, or deleted between the time the first chunk was returned and now may show up in the list."
+    )

@@ -1,0 +1,86 @@
+"""Objects as the store keeps them, and back.
+
+An object is stored once, as the JSON that a GET answers with: ``kind`` and ``apiVersion`` first, so that a list can
+cut them off without decoding. A kind that is served in several versions is stored in one of them and converted on the
+way in and out (``apiserver/kinds/conversion.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from headgate.apiserver.api import Api
+from headgate.apiserver.kinds.kind import Kind
+from headgate.apiserver.kinds.conversion import from_stored, to_stored
+from headgate.kube.codec import emit
+from headgate.store import Item, Revision
+
+Object = dict[str, Any]
+
+_encoder: Final = msgspec.json.Encoder()
+_decoder: Final = msgspec.json.Decoder()
+
+
+def type_prefix(kind: Kind) -> bytes:
+    """The first bytes of every stored object of ``kind``."""
+    return b'{"kind":"%s","apiVersion":"%s",' % (kind.kind.encode(), kind.api_version.encode())
+
+
+def encode(kind: Kind, obj: Mapping[str, Any]) -> bytes:
+    """``obj`` with its type first. Every stored object has metadata, so the prefix never stands alone."""
+    body = _encoder.encode({key: value for key, value in obj.items() if key not in ("kind", "apiVersion")})
+    return type_prefix(kind) + body[1:]
+
+
+def text(obj: Mapping[str, Any]) -> str:
+    """JSON for a message."""
+    return _encoder.encode(obj).decode()
+
+
+def decode(data: bytes) -> Object:
+    obj: Object = _decoder.decode(data)
+    return obj
+
+
+def tidy(api: Api, kind: Kind, obj: Object) -> Object:
+    """``obj`` as the server prints it, type included."""
+    printed = emit(api.schemas, kind.type_name, obj)
+    printed["kind"], printed["apiVersion"] = kind.kind, kind.api_version
+    return printed
+
+
+def _keeps(api: Api, kind: Kind) -> bool:
+    """Whether objects of ``kind`` are stored in its own version."""
+    return api.kinds.stored_view(kind) is kind
+
+
+def load(api: Api, kind: Kind, item: Item) -> Object:
+    """A fresh copy of a stored object, in the version of ``kind``."""
+    obj = decode(item.data)
+    return obj if _keeps(api, kind) else from_stored(kind, obj)
+
+
+def serve(api: Api, kind: Kind, item: Item) -> bytes:
+    """What a GET of ``item`` answers in the version of ``kind``."""
+    return item.data if _keeps(api, kind) else encode(kind, tidy(api, kind, from_stored(kind, decode(item.data))))
+
+
+def make_item(api: Api, kind: Kind, obj: Object, revision: Revision) -> Item:
+    """``obj`` as the write with this revision stores it. The caller's object is not changed."""
+    stored_kind = api.kinds.stored_view(kind)
+    obj = obj if stored_kind is kind else to_stored(kind, obj)
+    metadata = {**obj["metadata"], "resourceVersion": str(revision)}
+    obj = {**obj, "metadata": metadata}
+    return Item(
+        resource=stored_kind.resource,
+        namespace=metadata.get("namespace", ""),
+        name=metadata["name"],
+        uid=metadata.get("uid", ""),
+        revision=revision,
+        labels=metadata.get("labels") or {},
+        fields=stored_kind.selectable_fields(obj),
+        data=encode(stored_kind, obj),
+    )

@@ -1,0 +1,103 @@
+"""Which revision a read wants: ``resourceVersion``, ``resourceVersionMatch`` and continue tokens.
+
+The rules are those of the API concepts page of Kubernetes: unset is the newest, ``0`` is whatever is at hand, a number
+is "not older than" unless an exact match is asked for or the list is paged.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import posixpath
+from typing import Final
+
+import msgspec
+
+from headgate.apiserver.kinds.kind import Kind
+from headgate.kube import errors, status
+from headgate.store import Revision
+
+WAIT_S: Final = 3.0
+_TOKEN_VERSION: Final = "meta.k8s.io/v1"
+_BAD_TOKEN: Final = "continue key is not valid"
+_MAX_UINT64: Final = 2**64
+
+
+def parse_revision(text: str) -> Revision | status.ApiError:
+    """A resourceVersion as a number; unset and ``0`` are both 0."""
+    if not text:
+        return Revision(0)
+    if not (text.isascii() and text.isdigit()):
+        return _bad_revision(text, "invalid syntax")
+    number = int(text)
+    if number >= _MAX_UINT64:
+        return _bad_revision(text, "value out of range")
+    return Revision(number)
+
+
+def _bad_revision(text: str, why: str) -> status.ApiError:
+    problem = f"strconv.ParseUint: parsing {errors.quote(text)}: {why}"
+    return status.bad_request(f"resourceVersion: Invalid value: {errors.quote(text)}: {problem}")
+
+
+class _Token(msgspec.Struct):
+    v: str = ""
+    rv: int = 0
+    start: str = ""
+
+
+class Position(msgspec.Struct, frozen=True):
+    """Where a paged list goes on: the revision it is read at, and the last key that was given out."""
+
+    revision: Revision
+    after: tuple[str, str]
+
+
+def encode_token(kind: Kind, namespace: str, position: Position) -> str:
+    """The token names the key that comes right after the last one, relative to the list's own prefix."""
+    after_namespace, name = position.after
+    key = f"{after_namespace}/{name}" if kind.namespaced and not namespace else name
+    body = msgspec.json.encode({"v": _TOKEN_VERSION, "rv": position.revision, "start": f"{key}\0"})
+    return base64.urlsafe_b64encode(body).rstrip(b"=").decode()
+
+
+def decode_token(kind: Kind, namespace: str, text: str) -> Position | status.ApiError:
+    try:
+        data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError):
+        return _bad_token(f"{_BAD_TOKEN}: illegal base64 data at input byte {_first_bad_byte(text)}")
+    try:
+        token = msgspec.json.decode(data, type=_Token)
+    except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+        return _bad_token(f"{_BAD_TOKEN}: {problem}")
+    if token.v != _TOKEN_VERSION:
+        return _bad_token(f"{_BAD_TOKEN}: server does not recognize this encoded version {token.v}")
+    if token.rv == 0:
+        return _bad_token(f"{_BAD_TOKEN}: incorrect encoded start resourceVersion (version {_TOKEN_VERSION})")
+    if not token.start:
+        return _bad_token(f"{_BAD_TOKEN}: encoded start key empty (version {_TOKEN_VERSION})")
+    rooted = token.start if token.start.startswith("/") else f"/{token.start}"
+    if posixpath.normpath(rooted) != rooted:
+        return _bad_token(f"{_BAD_TOKEN}: {token.start}")
+    key = token.start.strip("/")
+    exact = not key.endswith("\0")
+    key = key.removesuffix("\0")
+    if kind.namespaced and not namespace:
+        in_namespace, _, name = key.partition("/")
+    else:
+        in_namespace, name = namespace, key
+    # A token of ours always ends in NUL; a hand-made one names the first key to give out, so step back before it.
+    return Position(Revision(token.rv), (in_namespace, _before(name) if exact else name))
+
+
+def _before(name: str) -> str:
+    return name[:-1] + chr(ord(name[-1]) - 1) + "\U0010ffff" if name else ""
+
+
+def _first_bad_byte(text: str) -> int:
+    alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+    return next((index for index, char in enumerate(text) if char not in alphabet), len(text))
+
+
+def _bad_token(text: str) -> status.ApiError:
+    return status.bad_request(text)

@@ -1,0 +1,81 @@
+"""``pods/binding`` (and the older ``bindings`` collection): give a pod its node, once, and never while it is gated."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+from headgate.apiserver import admission, bodies, options, records, views, writing
+from headgate.apiserver.call import Call
+from headgate.apiserver.messages import Effect, Response
+from headgate.kube import errors, status
+from headgate.kube.pods.binding import bind_pod
+from headgate.kube.schema import GroupVersionKind
+
+Object = dict[str, Any]
+
+_BINDING = GroupVersionKind("", "v1", "Binding")
+_PODS = status.GroupResource("", "pods")
+_TARGETS = ("", "Node")
+
+
+def create(call: Call) -> Generator[Effect, Any, Response]:
+    wanted = options.write_options(call.query, "CreateOptions")
+    if isinstance(wanted, status.ApiError):
+        return views.refuse(wanted, call.output)
+    binding = bodies.decode_object(call, _BINDING, wanted.field_validation)
+    if isinstance(binding, status.ApiError):
+        return views.refuse(binding, call.output, call.warnings)
+    problem = yield from _bind(call, binding, wanted.dry_run)
+    if problem is not None:
+        return views.refuse(problem, call.output, call.warnings)
+    return views.answer(call, 201, status.success(code=201))
+
+
+def _bind(call: Call, binding: Object, dry_run: bool) -> Generator[Effect, Any, status.ApiError | None]:
+    metadata = binding["metadata"]
+    name = call.route.name or metadata.get("name", "")
+    problem = writing.match_namespace(call.namespace, metadata)
+    if problem is None and metadata.get("name", "") != name:
+        problem = status.bad_request("name in URL does not match name in Binding object")
+    problem = problem or _target_problem(binding) or admission.admit_create(call, binding)
+    if problem is not None:
+        return problem
+    kind = call.api.kinds.by_gvk(GroupVersionKind("", "v1", "Pod"))
+    item = call.api.store.peek("pods", call.namespace, name)
+    if item is None or kind is None:
+        return status.not_found(_PODS, name)
+    problem = _preconditions(call, metadata, item.uid, str(item.revision), name)
+    if problem is not None:
+        return problem
+    bound = bind_pod(records.load(call.api, kind, item), binding, call.context.features, call.now)
+    if isinstance(bound, status.ApiError):
+        return bound
+    if dry_run:
+        return None
+    staged = writing.stage(call, kind, records.tidy(call.api, kind, bound))
+    return (yield from writing.commit(staged.revision))
+
+
+def _target_problem(binding: Object) -> status.ApiError | None:
+    """The real server gives these field errors no reason, hence a 500 (a quirk that clients see)."""
+    target = binding.get("target") or {}
+    problems: errors.FieldErrors = []
+    if target.get("kind", "") not in _TARGETS:
+        problems.append(errors.not_supported("target.kind", target["kind"], ["Node", "<empty>"]))
+    if not target.get("name"):
+        problems.append(errors.required("target.name"))
+    return status.unknown_error(errors.aggregate(problems)) if problems else None
+
+
+def _preconditions(call: Call, metadata: Object, uid: str, version: str, name: str) -> status.ApiError | None:
+    for label, wanted, actual in (
+        ("UID", metadata.get("uid"), uid),
+        ("ResourceVersion", metadata.get("resourceVersion"), version),
+    ):
+        if wanted and wanted != actual:
+            text = f"Precondition failed: {label} in precondition: {wanted}, {label} in object meta: {actual}"
+            key = f"/registry/pods/{call.namespace}/{name}"
+            text = f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {text}"
+            return status.conflict(_PODS, name, text)
+    return None

@@ -1,0 +1,175 @@
+"""``pods/eviction``: a delete that asks the pod's disruption budget first."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any, Final
+
+from headgate.apiserver import bodies, deleting, options, records, views, writing
+from headgate.apiserver.call import Call
+from headgate.apiserver.messages import Effect, Response
+from headgate.kube import conditions, labels, status
+from headgate.kube.schema import GroupVersionKind
+from headgate.store import Item
+
+Object = dict[str, Any]
+
+_EVICTION: Final = GroupVersionKind("policy", "v1", "Eviction")
+_BUDGET: Final = GroupVersionKind("policy", "v1", "PodDisruptionBudget")
+_BUDGETS: Final = "poddisruptionbudgets.policy"
+_MAX_DISRUPTED_PODS: Final = 2000
+_WOULD_VIOLATE: Final = "Cannot evict pod as it would violate the pod's disruption budget."
+_NO_BUDGET_NEEDED: Final = frozenset({"Succeeded", "Failed", "Pending"})
+_TARGETED: Final = {
+    "type": "DisruptionTarget",
+    "status": "True",
+    "reason": "EvictionByEvictionAPI",
+    "message": "Eviction API: evicting",
+}
+
+
+def create(call: Call) -> Generator[Effect, Any, Response]:
+    wanted = options.write_options(call.query, "CreateOptions")
+    if isinstance(wanted, status.ApiError):
+        return views.refuse(wanted, call.output)
+    eviction = bodies.decode_object(call, _EVICTION, wanted.field_validation)
+    if isinstance(eviction, status.ApiError):
+        return views.refuse(eviction, call.output, call.warnings)
+    problem = yield from _evict(call, eviction, wanted.dry_run)
+    if problem is not None:
+        return views.refuse(problem, call.output, call.warnings)
+    return views.answer(call, 201, status.success(code=201))
+
+
+def _evict(call: Call, eviction: Object, dry_run: bool) -> Generator[Effect, Any, status.ApiError | None]:
+    metadata, name = eviction["metadata"], call.route.name
+    problem = writing.match_namespace(call.namespace, metadata)
+    if problem is None and metadata.get("name", "") != name:
+        problem = status.bad_request("name in URL does not match name in Eviction object")
+    if problem is not None:
+        return problem
+    asked = {**(eviction.get("deleteOptions") or {})}
+    if dry_run:
+        asked["dryRun"] = ["All"]
+    wanted = options.delete_options(asked)
+    if isinstance(wanted, status.ApiError):
+        return wanted
+    item = call.api.store.peek("pods", call.namespace, name)
+    if item is None:
+        return status.not_found(call.resource, name)
+    pod = records.load(call.api, call.kind, item)
+    refusal = None if _needs_no_budget(pod) else _charge_budget(call, pod, wanted.dry_run)
+    if refusal is not None:
+        return refusal
+    return (yield from _delete(call, item, pod, wanted))
+
+
+def _needs_no_budget(pod: Object) -> bool:
+    phase = (pod.get("status") or {}).get("phase")
+    return phase in _NO_BUDGET_NEEDED or "deletionTimestamp" in pod["metadata"]
+
+
+def _delete(
+    call: Call, item: Item, pod: Object, wanted: options.DeleteOptions
+) -> Generator[Effect, Any, status.ApiError | None]:
+    problem = deleting.preconditions(call, pod, wanted)
+    if problem is not None:
+        return problem
+    if not wanted.dry_run:
+        marked = {**pod, "status": conditions.with_condition(pod.get("status") or {}, _TARGETED, call.now)}
+        if marked != pod:
+            item = writing.stage(call, call.kind, records.tidy(call.api, call.kind, marked))
+    deleted = yield from deleting.delete_item(call, item, options.without_preconditions(wanted))
+    return deleted if isinstance(deleted, status.ApiError) else None
+
+
+def _charge_budget(call: Call, pod: Object, dry_run: bool) -> status.ApiError | None:
+    """Take one disruption from the one budget that covers the pod; the reason why that cannot be done."""
+    budgets = [budget for budget in _budgets(call) if _covers(budget, pod)]
+    if len(budgets) > 1:
+        text = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+        return status.unknown_error(text)
+    if not budgets:
+        return None
+    budget = budgets[0]
+    if not _is_ready(pod) and _lets_unhealthy_go(budget):
+        return None
+    refusal = _refusal(budget)
+    if refusal is not None or dry_run:
+        return refusal
+    _stage_decrement(call, budget, pod["metadata"]["name"])
+    return None
+
+
+def _budgets(call: Call) -> list[Object]:
+    kind = call.api.kinds.by_gvk(_BUDGET)
+    if kind is None:
+        return []
+    return [records.load(call.api, kind, item) for item in call.api.store.peek_all(_BUDGETS, call.namespace)]
+
+
+def _covers(budget: Object, pod: Object) -> bool:
+    selector = labels.from_label_selector((budget.get("spec") or {}).get("selector"))
+    return selector.matches(pod["metadata"].get("labels") or {})
+
+
+def _is_ready(pod: Object) -> bool:
+    ready = conditions.find_condition(pod.get("status") or {}, "Ready")
+    return ready is not None and ready.get("status") == "True"
+
+
+def _lets_unhealthy_go(budget: Object) -> bool:
+    if (budget.get("spec") or {}).get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
+        return True
+    counts = budget.get("status") or {}
+    desired = counts.get("desiredHealthy", 0)
+    return desired > 0 and counts.get("currentHealthy", 0) >= desired
+
+
+def _refusal(budget: Object) -> status.ApiError | None:
+    name, counts = budget["metadata"]["name"], budget.get("status") or {}
+    resource = status.GroupResource("policy", "poddisruptionbudget")
+    if counts.get("observedGeneration", 0) < budget["metadata"].get("generation", 0):
+        return _too_many(f"The disruption budget {name} is still being processed by the server.", 10)
+    allowed = counts.get("disruptionsAllowed", 0)
+    if allowed < 0:
+        return status.forbidden(resource, name, "pdb disruptions allowed is negative")
+    if len(counts.get("disruptedPods") or {}) > _MAX_DISRUPTED_PODS:
+        text = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
+        return status.forbidden(resource, name, text)
+    return None if allowed else _too_many(_why_none(name, counts), 0)
+
+
+def _why_none(name: str, counts: Object) -> str:
+    condition = conditions.find_condition(counts, "DisruptionAllowed") or {}
+    blocked = condition.get("status") == "False" and bool(condition.get("message"))
+    lead = f"The disruption budget {name} does not allow evicting pods currently"
+    if blocked and condition.get("reason") == "SyncFailed":
+        return f"{lead} because it failed sync: {condition['message']}"
+    desired, current = counts.get("desiredHealthy", 0), counts.get("currentHealthy", 0)
+    if current <= desired:
+        return f"The disruption budget {name} needs {desired} healthy pods and has {current} currently"
+    return f"{lead} ({condition.get('reason', '')}): {condition['message']}" if blocked else lead
+
+
+def _too_many(text: str, retry_after_s: int) -> status.ApiError:
+    details = status.Details(causes=(status.Cause("DisruptionBudget", text),), retry_after_s=retry_after_s)
+    return status.ApiError(429, "TooManyRequests", _WOULD_VIOLATE, details)
+
+
+def _stage_decrement(call: Call, budget: Object, pod_name: str) -> None:
+    kind = call.api.kinds.by_gvk(_BUDGET)
+    if kind is None:
+        return
+    counts = dict(budget.get("status") or {})
+    counts["disruptionsAllowed"] = counts.get("disruptionsAllowed", 0) - 1
+    counts["disruptedPods"] = {**(counts.get("disruptedPods") or {}), pod_name: call.now}
+    if counts["disruptionsAllowed"] == 0:
+        blocked = {
+            "type": "DisruptionAllowed",
+            "status": "False",
+            "reason": "InsufficientPods",
+            "observedGeneration": counts.get("observedGeneration", 0),
+        }
+        counts = conditions.with_condition(counts, blocked, call.now)
+    writing.stage(call, kind, records.tidy(call.api, kind, {**budget, "status": counts}))

@@ -1,0 +1,99 @@
+"""PUT: replace an object, or one subresource of it; for some kinds also create it under a name of one's choice."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+from headgate.apiserver import admission, bodies, options, owners, records, views, writing
+from headgate.apiserver.call import Call
+from headgate.apiserver.kinds.kind import Kind
+from headgate.apiserver.messages import Effect, Response
+from headgate.kube import status
+from headgate.kube.apply import track_update
+from headgate.kube.strategy import UpdateRules
+
+Object = dict[str, Any]
+
+
+def update(call: Call) -> Generator[Effect, Any, Response]:
+    wanted = options.write_options(call.query, "UpdateOptions")
+    if isinstance(wanted, status.ApiError):
+        return views.refuse(wanted, call.output)
+    obj = bodies.decode_object(call, call.kind.gvk, wanted.field_validation)
+    if isinstance(obj, status.ApiError):
+        return views.refuse(obj, call.output, call.warnings)
+    metadata = obj["metadata"]
+    problem = writing.match_namespace(call.namespace, metadata) or check_name(call, metadata)
+    if problem is not None:
+        return views.refuse(problem, call.output, call.warnings)
+    owners.drop_duplicates(call, obj, admitted=False)
+    rules = rules_of(call)
+
+    def transform(old: Object | None) -> Object | status.ApiError:
+        new = {**obj, "metadata": dict(metadata)}
+        if old is None:
+            writing.wipe_system_fields(new["metadata"])
+        return track_and_admit(call, new, old, rules, wanted.field_manager)
+
+    written = yield from writing.update(
+        call,
+        transform,
+        rules,
+        dry_run=wanted.dry_run,
+        allow_create=call.strategy.allow_create_on_update and not call.route.subresource,
+        precondition_uid=metadata.get("uid", ""),
+    )
+    if isinstance(written, status.ApiError):
+        return views.refuse(written, call.output, call.warnings)
+    return views.object_answer(call, 201 if written.created else 200, written.obj)
+
+
+def rules_of(call: Call) -> UpdateRules:
+    """How this endpoint (the object, or the subresource in the path) changes an object."""
+    subresource = call.route.subresource
+    return call.strategy.subresources[subresource] if subresource else call.strategy.update
+
+
+def check_name(call: Call, metadata: Object) -> status.ApiError | None:
+    name, wanted = metadata.get("name", ""), call.route.name
+    if not name:
+        text = f"the name of the object ({wanted} based on URL) was undeterminable: name must be provided"
+        return status.bad_request(text)
+    if name != wanted:
+        text = f"the name of the object ({name}) does not match the name on the URL ({wanted})"
+        return status.bad_request(text)
+    return None
+
+
+def track_and_admit(
+    call: Call, new: Object, old: Object | None, rules: UpdateRules, field_manager: str
+) -> Object | status.ApiError:
+    """Record who changed which fields, then let admission have its say."""
+    return admit(call, track(call, new, old, rules, field_manager), old)
+
+
+def track(
+    call: Call, new: Object, old: Object | None, rules: UpdateRules, field_manager: str, kind: Kind | None = None
+) -> Object:
+    """``kind`` is what the body is, when that is not what is stored (a Scale)."""
+    kind = kind or call.kind
+    return track_update(
+        call.api.schemas,
+        kind.type_name,
+        old,
+        records.tidy(call.api, kind, new),
+        manager=field_manager or call.manager,
+        api_version=kind.api_version,
+        subresource=call.route.subresource,
+        now=call.now,
+        reset=rules.reset_fields,
+    )
+
+
+def admit(call: Call, new: Object, old: Object | None) -> Object | status.ApiError:
+    refusal = admission.admit_create(call, new) if old is None else admission.admit_update(call, new, old)
+    if refusal is not None:
+        return refusal
+    owners.drop_duplicates(call, new, admitted=True)
+    return new

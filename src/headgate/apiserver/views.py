@@ -1,0 +1,154 @@
+"""The forms in which an answer can be given: the object, a list, a Table, metadata alone; JSON or YAML.
+
+Objects go out as the bytes they are stored as whenever the client wants them plain; only the other views decode.
+What the columns of a Table are is said in ``apiserver/tables/``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+import yaml
+
+from headgate.apiserver import records
+from headgate.apiserver.call import Call
+from headgate.apiserver.messages import Response
+from headgate.apiserver.negotiation import YAML, Output
+from headgate.apiserver.tables import table
+from headgate.kube import status
+from headgate.store import Item
+
+Object = dict[str, Any]
+
+_encoder: Final = msgspec.json.Encoder()
+_INCLUDE_OBJECT: Final = ("", "Metadata", "Object", "None")
+
+
+def render(output: Output, body: Mapping[str, Any] | bytes) -> bytes:
+    """Encode in the negotiated media type. Bytes are JSON already."""
+    if output.media_type == YAML:
+        value = msgspec.json.decode(body) if isinstance(body, bytes) else body
+        return yaml.dump(value, Dumper=yaml.CSafeDumper, sort_keys=True, allow_unicode=True).encode()
+    data = body if isinstance(body, bytes) else _encoder.encode(body)
+    return msgspec.json.format(data, indent=2) if output.pretty else data
+
+
+def answer(call: Call, code: int, body: Mapping[str, Any] | bytes) -> Response:
+    headers = warning_headers(call.warnings)
+    return Response(code, render(call.output, body), call.output.media_type, headers)
+
+
+def warning_headers(warnings: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    return tuple(("Warning", f"299 - {_quoted(text)}") for text in warnings)
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def refuse(error: status.ApiError, output: Output | None = None, warnings: Sequence[str] = ()) -> Response:
+    """An error is never converted to a Table, but it does follow the encoding."""
+    output = output or Output()
+    headers = warning_headers(warnings)
+    if error.details is not None and error.details.retry_after_s:
+        headers = (*headers, ("Retry-After", str(error.details.retry_after_s)))
+    return Response(error.code, render(output, error.body()), output.media_type, headers)
+
+
+def object_answer(call: Call, code: int, obj: Object) -> Response:
+    """One object, just written or read, in the view that was asked for. A Status is never converted."""
+    view = call.output.view
+    if view == "object" or obj.get("kind") == "Status":
+        return answer(call, code, obj)
+    converted = _converted(call, [obj], {"resourceVersion": obj["metadata"].get("resourceVersion", "")}, single=True)
+    if isinstance(converted, status.ApiError):
+        return refuse(converted, call.output, call.warnings)
+    return answer(call, code, converted)
+
+
+def item_answer(call: Call, code: int, item: Item) -> Response:
+    if call.output.view == "object":
+        return answer(call, code, records.serve(call.api, call.kind, item))
+    return object_answer(call, code, records.load(call.api, call.kind, item))
+
+
+def list_answer(call: Call, items: Sequence[Item], list_meta: Object) -> Response:
+    if call.output.view == "object":
+        return answer(call, 200, _plain_list(call, items, list_meta))
+    objects = [records.load(call.api, call.kind, item) for item in items]
+    converted = _converted(call, objects, list_meta, single=False)
+    if isinstance(converted, status.ApiError):
+        return refuse(converted, call.output, call.warnings)
+    return answer(call, 200, converted)
+
+
+def _plain_list(call: Call, items: Sequence[Item], list_meta: Object) -> bytes:
+    """Items of a typed list carry no type of their own: cut it off the stored bytes."""
+    cut = len(records.type_prefix(call.kind))
+    served = (records.serve(call.api, call.kind, item) for item in items)
+    return b"".join(
+        (
+            b'{"kind":"%s","apiVersion":"%s","metadata":'
+            % (call.kind.list_kind.encode(), call.kind.api_version.encode()),
+            _encoder.encode(list_meta),
+            b',"items":[',
+            b",".join(b"{" + data[cut:] for data in served),
+            b"]}",
+        )
+    )
+
+
+def include_object(call: Call) -> str | status.ApiError:
+    """Which part of each object the rows of a Table carry."""
+    wanted = (call.query.get("includeObject") or [""])[0]
+    if wanted not in _INCLUDE_OBJECT:
+        text = f'includeObject: Invalid value: "{wanted}": must be \'Metadata\', \'Object\', \'None\', or empty'
+        return status.bad_request(f"Unable to convert to Table as requested: {text}")
+    return wanted or "Metadata"
+
+
+def partial(obj: Mapping[str, Any], version: str) -> Object:
+    return {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{version}", "metadata": obj["metadata"]}
+
+
+def as_table(call: Call, objects: Sequence[Object], list_meta: Object, *, headers: bool = True) -> Object | status.ApiError:
+    wanted = include_object(call)
+    if isinstance(wanted, status.ApiError):
+        return wanted
+    return table(
+        call.kind,
+        objects,
+        call.moment.epoch_s,
+        include_object=wanted,
+        list_meta=list_meta,
+        columns=headers,
+        version=call.output.version,
+    )
+
+
+def _converted(call: Call, objects: Sequence[Object], list_meta: Object, *, single: bool) -> Object | status.ApiError:
+    view, version = call.output.view, call.output.version
+    if view == "Table":
+        return as_table(call, objects, list_meta)
+    if view == "PartialObjectMetadata":
+        if single:
+            return partial(objects[0], version)
+        text = f"you requested PartialObjectMetadata, but the requested object is a list (*{_go_type(call)}List)"
+        return status.ApiError(406, "NotAcceptable", text)
+    if single:
+        text = f"you requested PartialObjectMetadataList, but the requested object is not a list (*{_go_type(call)})"
+        return status.ApiError(406, "NotAcceptable", text)
+    return {
+        "kind": "PartialObjectMetadataList",
+        "apiVersion": f"meta.k8s.io/{version}",
+        "metadata": list_meta,
+        "items": [partial(obj, version) for obj in objects],
+    }
+
+
+def _go_type(call: Call) -> str:
+    """How the real server's text names the type: its internal package and kind."""
+    package = (call.kind.group or "core").partition(".")[0]
+    return f"{package}.{call.kind.kind}"

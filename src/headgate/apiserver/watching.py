@@ -1,0 +1,166 @@
+"""Watches: a stream of changes of one resource, from a revision on, through selectors.
+
+A :class:`Watch` is pulled, never pushed: whoever serves it asks for what was committed since the last time. It keeps
+only a position, so a reader that does not read costs nothing, and if the history it still needs is compacted away it
+ends with the 410 event that makes clients list again. The transport decides when to ask (``apiserver/shell.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from typing import Any, Final
+
+import msgspec
+
+from headgate.apiserver import options, reading, records, revisions, views
+from headgate.apiserver.call import Call
+from headgate.apiserver.messages import Effect, Response
+from headgate.apiserver.negotiation import JSON
+from headgate.kube import status
+from headgate.store import Change, Compacted, Item, Revision
+
+_encoder: Final = msgspec.json.Encoder()
+_INITIAL_EVENTS_END: Final = {"k8s.io/initial-events-end": "true"}
+_MIN_TIMEOUT_S: Final = 1800
+
+
+class Watch:
+    """One open watch. ``pull`` yields encoded events; after ``ended`` it yields none."""
+
+    def __init__(self, call: Call, wanted: options.ListOptions, since: Revision, failure: status.ApiError | None) -> None:
+        self._call: Final = call
+        self._wanted: Final = wanted
+        self._position = since
+        self._failure = failure
+        self._headers_sent = False
+        self._initial_due = bool(wanted.send_initial_events) and failure is None
+        self.ended = False
+        self.resource: Final = call.kind.resource
+        self.content_type: Final = JSON
+        self.headers: Final = tuple(views.warning_headers(call.warnings))
+        self.timeout_s: Final = float(wanted.timeout_s or _MIN_TIMEOUT_S)
+        self.wants_bookmarks: Final = wanted.allow_bookmarks
+
+    @property
+    def position(self) -> Revision:
+        """Everything up to here has been given out."""
+        return self._position
+
+    def pull(self) -> Iterator[bytes]:
+        """Events that became visible since the last pull."""
+        if self.ended:
+            return
+        if self._failure is not None:
+            yield self._end(self._failure)
+            return
+        if self._initial_due:
+            self._initial_due = False
+            yield from self._initial()
+        store = self._call.api.store
+        changes = store.changes(self.resource, self._position)
+        if isinstance(changes, Compacted):
+            text = f"too old resource version: {self._position} ({changes.oldest})"
+            yield self._end(status.expired(text))
+            return
+        for change in changes:
+            self._position = change.revision
+            event = self._event_of(change)
+            if event is not None:
+                yield event
+        self._position = max(self._position, store.committed)
+
+    def bookmark(self) -> bytes:
+        """A sign of life that tells the client how far it has seen."""
+        return self._encode("BOOKMARK", self._bookmark_object({}))
+
+    def _initial(self) -> Iterator[bytes]:
+        """The current state as ADDED events, then the bookmark that says it is complete."""
+        call, store = self._call, self._call.api.store
+        page = store.page(self.resource, self._namespace(), at=None, after=None, limit=0)
+        self._position = store.committed
+        if isinstance(page, Compacted):  # the newest revision is never compacted
+            return
+        for item in page.items:
+            if self._selects(item):
+                yield self._encode("ADDED", records.serve(call.api, call.kind, item))
+        if self._wanted.allow_bookmarks:
+            yield self._encode("BOOKMARK", self._bookmark_object(_INITIAL_EVENTS_END))
+
+    def _namespace(self) -> str | None:
+        return self._call.namespace or None
+
+    def _selects(self, item: Item | None) -> bool:
+        if item is None:
+            return False
+        namespace = self._call.namespace
+        if namespace and item.namespace != namespace:
+            return False
+        return reading.selected(item, self._wanted.label_selector, self._wanted.field_selector)
+
+    def _event_of(self, change: Change) -> bytes | None:
+        """An object that leaves the selection is DELETED for this watch, one that enters it is ADDED."""
+        was = self._selects(change.previous)
+        now = not change.deleted and self._selects(change.item)
+        call = self._call
+        if now:
+            return self._encode("MODIFIED" if was else "ADDED", records.serve(call.api, call.kind, change.item))
+        if not was or change.previous is None:
+            return None
+        if change.deleted:
+            return self._encode("DELETED", records.serve(call.api, call.kind, change.item))
+        return self._encode("DELETED", _restamped(call, change.previous, change.revision))
+
+    def _bookmark_object(self, annotations: dict[str, str]) -> dict[str, Any]:
+        metadata: dict[str, Any] = {"resourceVersion": str(self._position)}
+        if annotations:
+            metadata["annotations"] = annotations
+        kind = self._call.kind
+        return records.tidy(self._call.api, kind, {"metadata": metadata})
+
+    def _end(self, error: status.ApiError) -> bytes:
+        self.ended = True
+        return b'{"type":"ERROR","object":%s}\n' % _encoder.encode(error.body())
+
+    def _encode(self, event: str, data: bytes | dict[str, Any]) -> bytes:
+        view = self._call.output.view
+        if view == "Table":
+            data = self._as_table(data)
+        elif view != "object":
+            obj = msgspec.json.decode(data) if isinstance(data, bytes) else data
+            data = views.partial(obj, self._call.output.version)
+        encoded = data if isinstance(data, bytes) else _encoder.encode(data)
+        return b'{"type":"%s","object":%s}\n' % (event.encode(), encoded)
+
+    def _as_table(self, data: bytes | dict[str, Any]) -> dict[str, Any]:
+        obj = msgspec.json.decode(data) if isinstance(data, bytes) else data
+        meta = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
+        table = views.as_table(self._call, [obj], meta, headers=not self._headers_sent)
+        self._headers_sent = True
+        return table.body() if isinstance(table, status.ApiError) else table
+
+
+def _restamped(call: Call, item: Item, revision: Revision) -> dict[str, Any]:
+    """The last state that the watcher knew, under the revision at which it left the selection."""
+    obj = records.load(call.api, call.kind, item)
+    obj["metadata"]["resourceVersion"] = str(revision)
+    return obj
+
+
+def watch(call: Call, wanted: options.ListOptions) -> Generator[Effect, Any, Response | Watch]:
+    problem = reading.check_field_selector(call, wanted.field_selector)
+    if problem is None and call.output.view == "Table":
+        included = views.include_object(call)
+        problem = included if isinstance(included, status.ApiError) else None
+    if problem is not None:
+        return views.refuse(problem, call.output)
+    revision = revisions.parse_revision(wanted.resource_version)
+    if isinstance(revision, status.ApiError):
+        return views.refuse(revision, call.output)
+    failure = None
+    if wanted.send_initial_events and revision:
+        failure = yield from reading.wait_for(call, revision)
+    store = call.api.store
+    since = revision or store.committed
+    if not wanted.send_initial_events and since < store.oldest:
+        failure = status.expired(f"too old resource version: {since} ({store.oldest})")
+    return Watch(call, wanted, since, failure)

@@ -1,0 +1,244 @@
+"""The way of every write into the store: create and update, with the checks of each kind around them.
+
+``creating``, ``updating``, ``patching`` and the subresources bring a new object, or a function from the old object to
+the new one; here it is prepared, validated, compared, stamped with a revision, staged and committed. Between looking
+at the applied head and staging nothing is yielded, so no other writer can come in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from typing import Any, Final
+
+import msgspec
+
+from headgate.apiserver import admission, records
+from headgate.apiserver.call import Call
+from headgate.apiserver.kinds.kind import Kind
+from headgate.apiserver.messages import Commit, Effect
+from headgate.kube import errors, status
+from headgate.kube.apply import keep_times
+from headgate.kube.strategy import UpdateRules
+from headgate.kube.validation.metadata import validate_metadata_create, validate_metadata_update
+from headgate.store import Item, Revision
+
+Object = dict[str, Any]
+Transform = Callable[["Object | None"], "Object | status.ApiError"]
+
+_GENERATED_NAME_TRIES: Final = 8
+_GENERATED_BASE_MAX: Final = 58
+
+
+class Written(msgspec.Struct, frozen=True):
+    """What a write left behind; ``deleted`` when removing the last finalizer completed a deletion."""
+
+    obj: Object
+    created: bool = False
+    deleted: bool = False
+
+
+Steps = Generator[Effect, Any, "Written | status.ApiError"]
+
+
+def commit(revision: Revision) -> Generator[Effect, Any, status.ApiError | None]:
+    """Wait until a write is on disk. Nothing is answered before."""
+    failure = yield Commit(revision)
+    return None if failure is None else status.internal_error(failure)
+
+
+def wipe_system_fields(metadata: Object) -> None:
+    for field in ("creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"):
+        metadata.pop(field, None)
+
+
+def match_namespace(expected: str, metadata: Object) -> status.ApiError | None:
+    """Give the object the namespace of the request; refuse one that says otherwise."""
+    actual = metadata.get("namespace", "")
+    if actual == expected:
+        return None
+    if not expected:
+        metadata.pop("namespace", None)
+        return None
+    if not actual:
+        metadata["namespace"] = expected
+        return None
+    return status.bad_request("the namespace of the provided object does not match the namespace sent on the request")
+
+
+def create(call: Call, obj: Object, *, dry_run: bool) -> Steps:
+    """Store a new object that has been decoded, defaulted, tracked and admitted."""
+    metadata = obj["metadata"]
+    generate = not metadata.get("name") and bool(metadata.get("generateName"))
+    for _ in range(_GENERATED_NAME_TRIES if generate else 1):
+        attempt = {**obj, "metadata": dict(metadata)}
+        if generate:
+            attempt["metadata"]["name"] = metadata["generateName"][:_GENERATED_BASE_MAX] + call.moment.new_suffix()
+        written = yield from _create_once(call, attempt, dry_run)
+        if not (isinstance(written, status.ApiError) and written.reason == "AlreadyExists" and generate):
+            break
+    return written
+
+
+def _create_once(call: Call, obj: Object, dry_run: bool) -> Steps:
+    prepared = prepare_create(call, obj)
+    if isinstance(prepared, status.ApiError):
+        return prepared
+    metadata, store, kind = prepared["metadata"], call.api.store, call.kind
+    if metadata.get("resourceVersion"):
+        return status.unknown_error("resourceVersion should not be set on objects to be created")
+    name = metadata["name"]
+    if store.peek(kind.resource, metadata.get("namespace", ""), name) is not None:
+        return status.already_exists(call.resource, name)
+    if dry_run:
+        return Written(prepared, created=True)
+    stored = stage(call, kind, prepared)
+    failure = yield from commit(stored.revision)
+    return failure or Written(stamped(prepared, stored), created=True)
+
+
+def prepare_create(call: Call, obj: Object) -> Object | status.ApiError:
+    """Everything between admission and the store, for a new object."""
+    metadata, kind, strategy = obj["metadata"], call.kind, call.strategy
+    metadata["creationTimestamp"], metadata["uid"] = call.now, call.moment.new_uid()
+    problem = match_namespace(call.namespace if kind.namespaced else "", metadata)
+    if problem is not None:
+        return problem
+    strategy.prepare_create(obj, call.context)
+    problems = strategy.validate_create(obj, call.context) or validate_metadata_create(metadata, kind.namespaced)
+    if problems:
+        return status.invalid(call.named_kind, metadata.get("name", ""), problems)
+    call.warn(*strategy.warnings_create(obj, call.context))
+    refusal = admission.validate_create(call, obj)
+    return refusal if refusal is not None else records.tidy(call.api, kind, obj)
+
+
+def stage(call: Call, kind: Kind, obj: Object, *, delete: bool = False) -> Item:
+    revision = call.api.store.next_revision()
+    item = records.make_item(call.api, kind, obj, revision)
+    call.api.store.stage(item, delete=delete)
+    return item
+
+
+def stamped(obj: Object, item: Item) -> Object:
+    """What was staged, with its revision: what the client gets to see."""
+    return {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(item.revision)}}
+
+
+def update(
+    call: Call,
+    transform: Transform,
+    rules: UpdateRules,
+    *,
+    dry_run: bool,
+    allow_create: bool = False,
+    precondition_uid: str = "",
+) -> Steps:
+    """Replace an object by what ``transform`` makes of it (and, if allowed, create it from nothing)."""
+    kind, store, name = call.kind, call.api.store, call.route.name
+    item = store.peek(kind.resource, call.namespace, name)
+    if item is None:
+        if not allow_create:
+            return status.not_found(call.resource, name)
+        made = transform(None)
+        return made if isinstance(made, status.ApiError) else (yield from create(call, made, dry_run=dry_run))
+    if precondition_uid and precondition_uid != item.uid:
+        return _uid_conflict(call, precondition_uid, item.uid)
+    old = records.load(call.api, kind, item)
+    new = transform(old)
+    if isinstance(new, status.ApiError):
+        return new
+    prepared = prepare_update(call, new, old, rules)
+    if isinstance(prepared, status.ApiError):
+        return prepared
+    return (yield from _replace(call, prepared, old, item, dry_run))
+
+
+def _replace(call: Call, new: Object, old: Object, item: Item, dry_run: bool) -> Steps:
+    """Store a prepared update: nothing if nothing changed, a delete if it removed the last reason to stay."""
+    kind = call.kind
+    if _completes_deletion(new, old):
+        if dry_run:
+            return Written(new, deleted=True)
+        staged = stage(call, kind, old, delete=True)
+        failure = yield from commit(staged.revision)
+        return failure or Written(new, deleted=True)
+    if new == old:
+        failure = None if dry_run else (yield from commit(item.revision))
+        return failure or Written(new)
+    if dry_run:
+        return Written(new)
+    staged = stage(call, kind, new)
+    failure = yield from commit(staged.revision)
+    return failure or Written(stamped(new, staged))
+
+
+def _completes_deletion(new: Object, old: Object) -> bool:
+    """Nothing holds back an object any more that has been told to go and has no grace period to serve."""
+    if new["metadata"].get("finalizers") or (new.get("spec") or {}).get("finalizers"):
+        return False
+    before = old["metadata"]
+    return "deletionTimestamp" in before and not before.get("deletionGracePeriodSeconds")
+
+
+def prepare_update(call: Call, new: Object, old: Object, rules: UpdateRules) -> Object | status.ApiError:
+    kind, metadata, before = call.kind, new["metadata"], old["metadata"]
+    version = metadata.get("resourceVersion", "")
+    if not version or version == "0":
+        if not call.strategy.unconditional_update:
+            missing = errors.invalid("metadata.resourceVersion", errors.Verbatim("0"), "must be specified for an update")
+            return status.invalid(call.resource, call.route.name, [missing])
+        metadata["resourceVersion"] = before["resourceVersion"]
+    elif version != before["resourceVersion"]:
+        return status.conflict(call.resource, call.route.name)
+    mismatch = match_namespace(call.namespace if kind.namespaced else "", metadata)
+    if mismatch is not None:
+        return mismatch
+    _keep("generation", metadata, before)
+    rules.prepare(new, old, call.context)
+    _keep_identity(new["metadata"], before)
+    problems = validate_metadata_update(new["metadata"], before, kind.namespaced) + rules.validate(new, old, call.context)
+    if problems:
+        return status.invalid(call.named_kind, new["metadata"].get("name", ""), problems)
+    call.warn(*rules.warnings(new, old, call.context))
+    refusal = admission.validate_update(call, new, old)
+    if refusal is not None:
+        return refusal
+    return keep_times(records.tidy(call.api, kind, new), old)
+
+
+def _keep(field: str, metadata: Object, before: Object) -> None:
+    if field in before:
+        metadata[field] = before[field]
+    else:
+        metadata.pop(field, None)
+
+
+def _keep_identity(metadata: Object, before: Object) -> None:
+    if not metadata.get("uid"):
+        metadata["uid"] = before.get("uid", "")
+    for field in ("creationTimestamp", "deletionTimestamp"):
+        if field in before:
+            metadata[field] = before[field]
+    if "deletionGracePeriodSeconds" not in metadata:
+        _keep("deletionGracePeriodSeconds", metadata, before)
+
+
+def _uid_conflict(call: Call, wanted: str, actual: str) -> status.ApiError:
+    text = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {actual}"
+    return status.conflict(call.resource, call.route.name, storage_error(call, text))
+
+
+def storage_error(call: Call, text: str) -> str:
+    """How a failed precondition of the storage reads; clients know it with its key."""
+    prefix = _STORAGE_PREFIXES.get(call.kind.resource, call.kind.stored_as[1])
+    key = "/".join(part for part in ("/registry", prefix, call.namespace, call.route.name) if part)
+    return f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {text}"
+
+
+_STORAGE_PREFIXES: Final = {
+    "nodes": "minions",
+    "services": "services/specs",
+    "endpoints": "services/endpoints",
+    "replicationcontrollers": "controllers",
+    "ingresses.networking.k8s.io": "ingress",
+}
