@@ -1,0 +1,58 @@
+"""Rules for labels and for the selectors over them, wherever in an object they stand.
+
+Matching a selector is ``kube/labels.py``; the labels of an object's own metadata are checked from
+``validation/metadata.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from headgate.kube.errors import FieldErrors, forbidden, invalid, required
+from headgate.kube.names import is_qualified_name, is_valid_label_value
+from headgate.kube.validation.go_values import named
+
+Object = dict[str, Any]
+
+
+def validate_label_name(name: str, path: str) -> FieldErrors:
+    return [invalid(path, name, complaint) for complaint in is_qualified_name(name)]
+
+
+def validate_labels(labels: Mapping[str, str] | None, path: str) -> FieldErrors:
+    errors: FieldErrors = []
+    for key, value in sorted(labels.items()) if labels else ():
+        errors += validate_label_name(key, path)
+        errors += [invalid(path, value, complaint) for complaint in is_valid_label_value(value)]
+    return errors
+
+
+def validate_label_selector(selector: Object | None, path: str, *, any_value: bool = False) -> FieldErrors:
+    """``any_value`` tolerates label values that no label can have: objects stored before the rule may keep them."""
+    if not selector:
+        return []
+    errors = validate_labels(selector.get("matchLabels"), f"{path}.matchLabels")
+    for index, expression in enumerate(selector.get("matchExpressions") or ()):
+        errors += _validate_expression(expression, f"{path}.matchExpressions[{index}]", any_value)
+    return errors
+
+
+def _validate_expression(expression: Object, path: str, any_value: bool) -> FieldErrors:
+    errors: FieldErrors = []
+    operator = expression.get("operator", "")
+    values = expression.get("values") or ()
+    if operator in ("In", "NotIn"):
+        if not values:
+            errors.append(required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'"))
+    elif operator in ("Exists", "DoesNotExist"):
+        if values:
+            detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+            errors.append(forbidden(f"{path}.values", detail))
+    else:
+        errors.append(invalid(f"{path}.operator", named(operator), "not a valid selector operator"))
+    errors += validate_label_name(expression.get("key", ""), f"{path}.key")
+    if not any_value:
+        for index, value in enumerate(values):
+            errors += [invalid(f"{path}.values[{index}]", value, each) for each in is_valid_label_value(value)]
+    return errors
