@@ -1,0 +1,34 @@
+"""Where a resource lives on the server: group, version, plural, and the paths that follow from them.
+
+Pure text. The few rows below are what Headgate's own controllers use by name; anything else is made on the spot.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import quote
+
+import msgspec
+
+
+class Resource(msgspec.Struct, frozen=True):
+    group: str
+    version: str
+    plural: str
+    namespaced: bool
+
+    def collection(self, namespace: str | None = None) -> str:
+        """The path of a list; ``None`` lists over all namespaces."""
+        root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+        inside = f"/namespaces/{quote(namespace, safe='')}" if self.namespaced and namespace is not None else ""
+        return f"{root}{inside}/{self.plural}"
+
+    def object(self, namespace: str, name: str, subresource: str = "") -> str:
+        """The path of one object; the namespace of a cluster-scoped one is ignored."""
+        tail = f"/{subresource}" if subresource else ""
+        return f"{self.collection(namespace)}/{quote(name, safe='')}{tail}"
+
+
+NODES: Final = Resource("", "v1", "nodes", namespaced=False)
+PODS: Final = Resource("", "v1", "pods", namespaced=True)
+LEASES: Final = Resource("coordination.k8s.io", "v1", "leases", namespaced=True)

@@ -1,0 +1,66 @@
+"""How a request reaches an API server: the contract that every transport keeps.
+
+There are two: ``client/inprocess.py`` calls an embedded server's handle directly, ``client/http/shell.py`` speaks HTTP.
+Who uses a transport cannot tell which one it has. A transport knows nothing of Kubernetes beyond bytes and paths; the
+meaning of answers is the business of the caller (``client/informer.py`` for lists and watches).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Protocol
+from urllib.parse import urlencode
+
+import msgspec
+
+Query = Mapping[str, str]
+
+
+class Request(msgspec.Struct, frozen=True):
+    """One request, ready to send. Header names are lower case; ``query`` is encoded."""
+
+    method: str
+    path: str
+    query: str = ""
+    headers: Mapping[str, str] = {}
+    body: bytes = b""
+
+
+class Response(msgspec.Struct, frozen=True):
+    """One answer, fully read. Header names are lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def ok(self) -> bool:
+        return 200 <= self.status < 300
+
+
+class Lines(Protocol):
+    """An open watch: lines of JSON until the server, or ``close``, ends it."""
+
+    def __aiter__(self) -> AsyncIterator[bytes]: ...
+
+    async def close(self) -> None: ...
+
+
+class Unreachable(Exception):
+    """No answer came: refused, cut off, timed out. Whether a write happened is unknown."""
+
+
+class Transport(Protocol):
+    """Both methods raise :class:`Unreachable`, and nothing else, when the server cannot be talked to."""
+
+    async def request(self, request: Request) -> Response: ...
+
+    async def stream(self, request: Request, *, idle_s: float) -> Lines | Response:
+        """Opens a watch; a ``Response`` is the server's refusal. ``idle_s`` of silence count as unreachable."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+def encode_query(query: Query) -> str:
+    return urlencode(query)

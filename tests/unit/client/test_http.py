@@ -1,0 +1,148 @@
+"""The HTTP transport against a small server on the loopback, with and without TLS."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import ipaddress
+import ssl
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from headgate.client.http.shell import Http
+from headgate.client.kubeconfig import Access, Blob
+from headgate.client.transport import Request, Response, Unreachable
+
+Test = Callable[[str], Awaitable[None]]
+
+
+async def answer(request: web.Request) -> web.StreamResponse:
+    if request.query.get("watch"):
+        stream = web.StreamResponse()
+        await stream.prepare(request)
+        await stream.write(b'{"a":1}\n{"b":')
+        await stream.write(b'"' + b"x" * 300_000 + b'"}\n')
+        return stream
+    body = await request.text()
+    token = request.headers.get("Authorization", "")
+    status = 401 if token == "Bearer old" else 200
+    return web.Response(status=status, text=f"{request.method} {request.raw_path} {token} {body}")
+
+
+def serve(test: Test, tls: ssl.SSLContext | None = None) -> None:
+    async def run() -> None:
+        application = web.Application()
+        application.router.add_route("*", "/{tail:.*}", answer)
+        runner = web.AppRunner(application)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)
+        await site.start()
+        try:
+            await test(f"{'https' if tls else 'http'}://127.0.0.1:{runner.addresses[0][1]}")
+        finally:
+            await runner.cleanup()
+
+    asyncio.run(run())
+
+
+def certificate() -> tuple[bytes, bytes]:
+    """A self-signed certificate for 127.0.0.1, and its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test")])
+    start = datetime.datetime.now(datetime.UTC) - datetime.timedelta(hours=1)
+    built = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(start)
+        .not_valid_after(start + datetime.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    return built.public_bytes(serialization.Encoding.PEM), private
+
+
+def test_a_request_arrives_as_it_was_written() -> None:
+    async def test(server: str) -> None:
+        transport = Http(Access(server=server, token="secret"))
+        request = Request("PATCH", "/api/v1/nodes/a%2Fb", "x=1%2C2", {"content-type": "text/plain"}, b"body")
+        response = await transport.request(request)
+        assert response.body == b"PATCH /api/v1/nodes/a%2Fb?x=1%2C2 Bearer secret body"
+        await transport.close()
+
+    serve(test)
+
+
+def test_a_watch_gives_lines_of_any_length() -> None:
+    async def test(server: str) -> None:
+        transport = Http(Access(server=server))
+        lines = await transport.stream(Request("GET", "/w", "watch=true"), idle_s=5)
+        assert not isinstance(lines, Response)
+        assert [len(line) async for line in lines] == [7, 300_008]
+        await lines.close()
+        await transport.close()
+
+    serve(test)
+
+
+def test_a_token_in_a_file_is_read_again_when_it_is_refused(tmp_path: Path) -> None:
+    async def test(server: str) -> None:
+        (tmp_path / "token").write_text("old\n")
+        transport = Http(Access(server=server, token_file="token"), folder=tmp_path)
+        assert (await transport.request(Request("GET", "/"))).status == 401
+        (tmp_path / "token").write_text("new\n")
+        assert (await transport.request(Request("GET", "/"))).status == 200
+        await transport.close()
+
+    serve(test)
+
+
+def test_tls_trusts_the_given_authority_and_shows_the_client_certificate(tmp_path: Path) -> None:
+    public, private = certificate()
+    (tmp_path / "pair").write_bytes(public + private)
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cadata=public.decode())
+    tls.load_cert_chain(tmp_path / "pair")
+    tls.verify_mode = ssl.CERT_REQUIRED
+
+    async def test(server: str) -> None:
+        transport = Http(
+            Access(
+                server=server,
+                authority=Blob(data=public),
+                client_certificate=Blob(data=public),
+                client_key=Blob(data=private),
+            )
+        )
+        assert (await transport.request(Request("GET", "/"))).ok
+        await transport.close()
+        stranger = Http(Access(server=server))
+        with pytest.raises(Unreachable, match="certificate"):
+            await stranger.request(Request("GET", "/"))
+        await stranger.close()
+
+    serve(test, tls)
+
+
+def test_a_server_that_is_not_there_is_unreachable() -> None:
+    async def run() -> None:
+        transport = Http(Access(server="http://127.0.0.1:1"))
+        with pytest.raises(Unreachable, match=r"http://127\.0\.0\.1:1 cannot be reached"):
+            await transport.request(Request("GET", "/"))
+        with pytest.raises(Unreachable):
+            await transport.stream(Request("GET", "/"), idle_s=1)
+        await transport.close()
+
+    asyncio.run(run())

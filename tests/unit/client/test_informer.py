@@ -1,0 +1,161 @@
+"""List and watch against a server that is a script."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from typing import Any
+from urllib.parse import parse_qs
+
+from headgate.client.informer import Applied, Event, Informer, Removed
+from headgate.client.inprocess import InProcess
+from headgate.client.transport import Request, Response, Unreachable
+
+Line = tuple[str, dict[str, Any]]
+
+
+def thing(name: str, revision: int, uid: str = "") -> dict[str, Any]:
+    return {"metadata": {"name": name, "namespace": "a", "uid": uid or f"u-{name}", "resourceVersion": str(revision)}}
+
+
+def page(revision: int, *items: dict[str, Any], more: str = "") -> Response:
+    body = {"metadata": {"resourceVersion": str(revision), "continue": more}, "items": items}
+    return Response(200, {}, json.dumps(body).encode())
+
+
+def refusal(code: int, **headers: str) -> Response:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Response(code, named, json.dumps({"kind": "Status", "code": code, "message": "no"}).encode())
+
+
+def watch(*events: Line) -> list[bytes]:
+    return [json.dumps({"type": kind, "object": item}).encode() for kind, item in events]
+
+
+class Script:
+    """Answers requests from a list, and remembers them; the test ends when the list does."""
+
+    def __init__(self, *answers: Response | list[bytes] | Unreachable) -> None:
+        self.answers = list(answers)
+        self.queries: list[dict[str, str]] = []
+        self.slept: list[float] = []
+        self.events: list[Event] = []
+        self.problems: list[str] = []
+        self.over = asyncio.Event()
+
+    async def handle(self, request: Request) -> Response | AsyncGenerator[bytes, None]:
+        if not self.answers:
+            self.over.set()
+            await asyncio.Event().wait()
+        self.queries.append({key: values[0] for key, values in parse_qs(request.query).items()})
+        answer = self.answers.pop(0)
+        if isinstance(answer, Unreachable):
+            raise answer
+        return answer if isinstance(answer, Response) else self.lines(answer)
+
+    async def lines(self, lines: list[bytes]) -> AsyncGenerator[bytes, None]:
+        for line in lines:
+            yield line
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+
+    def play(self) -> Script:
+        async def run() -> None:
+            informer = Informer(
+                InProcess(self.handle),
+                "/api/v1/pods",
+                self.events.append,
+                jitter=lambda: 0.0,
+                sleep=self.sleep,
+                query={"fieldSelector": "spec.nodeName!="},
+                report=self.problems.append,
+            )
+            task = asyncio.create_task(informer.run())
+            await self.over.wait()
+            task.cancel()
+            await asyncio.wait([task])
+
+        asyncio.run(run())
+        return self
+
+    def told(self) -> list[str]:
+        return [
+            f"+{event.object['metadata']['name']}@{event.object['metadata']['resourceVersion']}"
+            if isinstance(event, Applied)
+            else f"-{event.name}"
+            if isinstance(event, Removed)
+            else f"synced@{event.revision}"
+            for event in self.events
+        ]
+
+
+def test_a_list_in_pages_is_followed_by_a_watch_from_its_revision() -> None:
+    script = Script(
+        page(7, thing("a", 3), more="next"),
+        page(7, thing("b", 4)),
+        watch(("MODIFIED", thing("a", 8)), ("DELETED", thing("b", 9))),
+    ).play()
+    assert script.told() == ["+a@3", "+b@4", "synced@7", "+a@8", "-b"]
+    assert script.queries[0] == {"fieldSelector": "spec.nodeName!=", "limit": "500"}
+    assert script.queries[1] == {"fieldSelector": "spec.nodeName!=", "limit": "500", "continue": "next"}
+    assert script.queries[2] == {
+        "fieldSelector": "spec.nodeName!=",
+        "watch": "true",
+        "allowWatchBookmarks": "true",
+        "resourceVersion": "7",
+        "timeoutSeconds": "300",
+    }
+    assert script.slept == []
+
+
+def test_a_watch_that_ends_resumes_from_the_last_bookmark_without_a_list() -> None:
+    bookmark = {"metadata": {"resourceVersion": "20"}}
+    script = Script(page(7), watch(("ADDED", thing("a", 8)), ("BOOKMARK", bookmark)), watch(("ADDED", thing("b", 21))))
+    script.play()
+    assert script.queries[2]["resourceVersion"] == "20"
+    assert script.told() == ["synced@7", "+a@8", "+b@21"]
+
+
+def test_expired_history_is_listed_again_and_only_differences_are_told() -> None:
+    script = Script(
+        page(7, thing("kept", 3), thing("changed", 4), thing("gone", 5), thing("remade", 6)),
+        watch(("ERROR", {"code": 410, "message": "too old"})),
+        page(30, thing("kept", 3), thing("changed", 25), thing("new", 26), thing("remade", 27, uid="other")),
+        watch(),
+    ).play()
+    assert script.told()[5:] == ["+changed@25", "+new@26", "-remade", "+remade@27", "-gone", "synced@30"]
+    assert script.queries[3]["resourceVersion"] == "30"
+    assert script.problems == []
+
+
+def test_a_refused_watch_with_410_lists_again_too() -> None:
+    script = Script(page(7), refusal(410), page(9), watch()).play()
+    assert script.told() == ["synced@7", "synced@9"]
+
+
+def test_a_list_that_expires_between_pages_is_asked_for_again_in_one_piece() -> None:
+    script = Script(page(7, thing("a", 3), more="next"), refusal(410), page(9, thing("a", 3)), watch()).play()
+    assert "limit" not in script.queries[2]
+    assert script.told() == ["+a@3", "synced@9"]
+
+
+def test_failures_back_off_and_success_resets() -> None:
+    lost = Unreachable("cut")
+    script = Script(lost, lost, lost, page(7), lost, watch(("ADDED", thing("a", 8))), lost, watch()).play()
+    assert script.slept == [0.8, 1.6, 3.2, 6.4, 0.8, 1.0]
+    assert script.told() == ["synced@7", "+a@8"]
+    assert script.queries[-1]["resourceVersion"] == "8"
+
+
+def test_a_busy_server_is_left_alone_as_long_as_it_asks() -> None:
+    script = Script(refusal(429, retry_after="12"), page(7), watch()).play()
+    assert script.slept[0] == 12.0
+    assert script.problems == ["/api/v1/pods answered 429: no"]
+
+
+def test_an_event_that_is_no_event_leads_to_a_new_list() -> None:
+    script = Script(page(7), [b"<html>"], page(9, thing("a", 8)), watch()).play()
+    assert script.told() == ["synced@7", "+a@8", "synced@9"]
+    assert "not an event" in script.problems[0]
