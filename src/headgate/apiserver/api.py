@@ -7,7 +7,7 @@ decides nothing itself.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -27,16 +27,24 @@ class User(msgspec.Struct, frozen=True):
 
 
 class Api:
-    """``users`` maps a bearer token to who holds it."""
+    """``users`` maps a bearer token to who holds it; ``version`` is the document at ``/version``."""
 
     def __init__(
-        self, *, schemas: Schemas, kinds: KindTable, store: Store, features: Features, users: Mapping[str, User]
+        self,
+        *,
+        schemas: Schemas,
+        kinds: KindTable,
+        store: Store,
+        features: Features,
+        users: Mapping[str, User],
+        version: dict[str, Any],
     ) -> None:
         self.schemas: Final = schemas
         self.kinds: Final = kinds
         self.store: Final = store
         self.features: Final = features
         self.users: Final = users
+        self.version: Final = version
 
     def strategy(self, kind: Kind) -> Strategy:
         return STRATEGIES.get((kind.group, kind.kind), _PLAIN)

@@ -71,7 +71,9 @@ def _summary(body: bytes) -> str:
 def _type_of(value: Any, expected: GroupVersionKind, body: bytes) -> GroupVersionKind | status.ApiError:
     """The type the body names, the expected one where it names none; an error if that is not what belongs here."""
     if not isinstance(value, dict):
-        problem = f"couldn't get version/kind; json parse error: json: cannot unmarshal {_json_type(value)} into Go value"
+        problem = (
+            f"couldn't get version/kind; json parse error: json: cannot unmarshal {_json_type(value)} into Go value"
+        )
         return _unrecognized(expected.kind, f"{problem} of type struct", body)
     api_version, kind = value.get("apiVersion") or "", value.get("kind") or ""
     for name, found in (("apiVersion", api_version), ("kind", kind)):
@@ -82,7 +84,9 @@ def _type_of(value: Any, expected: GroupVersionKind, body: bytes) -> GroupVersio
         problem = f"couldn't get version/kind; unexpected GroupVersion string: {api_version}"
         return _unrecognized(expected.kind, problem, body)
     group, _, version = api_version.rpartition("/")
-    actual = GroupVersionKind(*((group, version) if api_version else (expected.group, expected.version)), kind or expected.kind)
+    actual = GroupVersionKind(
+        *((group, version) if api_version else (expected.group, expected.version)), kind or expected.kind
+    )
     if actual == expected:
         return actual
     return _mismatch(actual, expected)

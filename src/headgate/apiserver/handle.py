@@ -10,8 +10,19 @@ from collections.abc import Callable, Generator
 from typing import Any, Final
 from urllib.parse import unquote
 
-from headgate.apiserver import creating, deleting, discovery, negotiation, openapi, options, patching, reading
-from headgate.apiserver import routes, updating, views, watching
+from headgate.apiserver import (
+    about,
+    creating,
+    deleting,
+    negotiation,
+    options,
+    patching,
+    reading,
+    routes,
+    updating,
+    views,
+    watching,
+)
 from headgate.apiserver.api import Api, User
 from headgate.apiserver.call import Call
 from headgate.apiserver.kinds.kind import Kind
@@ -24,10 +35,6 @@ Answering = Generator[Effect, Any, "Response | Watch"]
 Verb = Callable[[Call], Generator[Effect, Any, Response]]
 
 MAX_BODY_BYTES: Final = 3 * 1024 * 1024
-_PUBLIC: Final = frozenset({"/healthz", "/livez", "/readyz", "/version", "/version/"})
-_HEALTH: Final = ("/healthz", "/livez", "/readyz")
-_TEXT: Final = "text/plain; charset=utf-8"
-_NOT_FOUND: Final = Response(404, b"404 page not found\n", _TEXT, (("X-Content-Type-Options", "nosniff"),))
 
 _VERBS: Final = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _ON_OBJECT: Final[dict[str, Verb]] = {
@@ -56,8 +63,8 @@ _REFUSED: Final = {
 
 def handle(api: Api, request: Request, moment: Moment) -> Answering:
     path = request.path
-    if path in _PUBLIC or path.startswith(("/livez/", "/readyz/", "/healthz/")):
-        return _public(path)
+    if about.is_public(path):
+        return about.answer(api, request)
     user = _user(api, request)
     if user is None:
         return views.refuse(status.unauthorized())
@@ -66,7 +73,7 @@ def handle(api: Api, request: Request, moment: Moment) -> Answering:
     route = routes.parse(unquote(path, errors="replace"))
     kind = None if route is None else api.kinds.by_resource(route.group, route.version, route.resource)
     if route is None or kind is None:
-        return _about_the_api(api, request)
+        return about.answer(api, request)
     return (yield from _resource(api, request, moment, route, kind, user))
 
 
@@ -75,30 +82,7 @@ def _user(api: Api, request: Request) -> User | None:
     return api.users.get(token.strip()) if scheme.lower() == "bearer" else None
 
 
-def _public(path: str) -> Response:
-    if path.startswith(_HEALTH):
-        return Response(200, b"ok", _TEXT, (("X-Content-Type-Options", "nosniff"),))
-    return Response(200, discovery.version())
-
-
-def _about_the_api(api: Api, request: Request) -> Response:
-    """Discovery and schemas; what is left is a path that names nothing."""
-    answered = discovery.answer(api.kinds, request) or openapi.answer(api.schemas, api.kinds, request)
-    if answered is not None:
-        return answered
-    parts = request.path.strip("/").split("/")
-    group, version = ("", parts[1]) if parts[0] == "api" and len(parts) > 1 else ("", "")
-    if parts[0] == "apis" and len(parts) > 2:
-        group, version = parts[1], parts[2]
-    served = api.kinds.group(group)
-    if version and served is not None and any(name == version for name, _ in served.versions):
-        return views.refuse(status.unknown_path())
-    return _NOT_FOUND
-
-
-def _resource(
-    api: Api, request: Request, moment: Moment, route: routes.Route, kind: Kind, user: User
-) -> Answering:
+def _resource(api: Api, request: Request, moment: Moment, route: routes.Route, kind: Kind, user: User) -> Answering:
     refusal = _misplaced(route, kind)
     if refusal is not None:
         return views.refuse(refusal)

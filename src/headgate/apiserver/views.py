@@ -104,7 +104,7 @@ def include_object(call: Call) -> str | status.ApiError:
     """Which part of each object the rows of a Table carry."""
     wanted = (call.query.get("includeObject") or [""])[0]
     if wanted not in _INCLUDE_OBJECT:
-        text = f'includeObject: Invalid value: "{wanted}": must be \'Metadata\', \'Object\', \'None\', or empty'
+        text = f"includeObject: Invalid value: \"{wanted}\": must be 'Metadata', 'Object', 'None', or empty"
         return status.bad_request(f"Unable to convert to Table as requested: {text}")
     return wanted or "Metadata"
 
@@ -113,7 +113,9 @@ def partial(obj: Mapping[str, Any], version: str) -> Object:
     return {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{version}", "metadata": obj["metadata"]}
 
 
-def as_table(call: Call, objects: Sequence[Object], list_meta: Object, *, headers: bool = True) -> Object | status.ApiError:
+def as_table(
+    call: Call, objects: Sequence[Object], list_meta: Object, *, headers: bool = True
+) -> Object | status.ApiError:
     wanted = include_object(call)
     if isinstance(wanted, status.ApiError):
         return wanted

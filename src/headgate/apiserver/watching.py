@@ -27,7 +27,9 @@ _MIN_TIMEOUT_S: Final = 1800
 class Watch:
     """One open watch. ``pull`` yields encoded events; after ``ended`` it yields none."""
 
-    def __init__(self, call: Call, wanted: options.ListOptions, since: Revision, failure: status.ApiError | None) -> None:
+    def __init__(
+        self, call: Call, wanted: options.ListOptions, since: Revision, failure: status.ApiError | None
+    ) -> None:
         self._call: Final = call
         self._wanted: Final = wanted
         self._position = since

@@ -185,7 +185,9 @@ def prepare_update(call: Call, new: Object, old: Object, rules: UpdateRules) -> 
     version = metadata.get("resourceVersion", "")
     if not version or version == "0":
         if not call.strategy.unconditional_update:
-            missing = errors.invalid("metadata.resourceVersion", errors.Verbatim("0"), "must be specified for an update")
+            missing = errors.invalid(
+                "metadata.resourceVersion", errors.Verbatim("0"), "must be specified for an update"
+            )
             return status.invalid(call.resource, call.route.name, [missing])
         metadata["resourceVersion"] = before["resourceVersion"]
     elif version != before["resourceVersion"]:
@@ -196,7 +198,9 @@ def prepare_update(call: Call, new: Object, old: Object, rules: UpdateRules) -> 
     _keep("generation", metadata, before)
     rules.prepare(new, old, call.context)
     _keep_identity(new["metadata"], before)
-    problems = validate_metadata_update(new["metadata"], before, kind.namespaced) + rules.validate(new, old, call.context)
+    problems = validate_metadata_update(new["metadata"], before, kind.namespaced) + rules.validate(
+        new, old, call.context
+    )
     if problems:
         return status.invalid(call.named_kind, new["metadata"].get("name", ""), problems)
     call.warn(*rules.warnings(new, old, call.context))

@@ -1,1 +1,1 @@
-
+"""The commands, and the only room that wires the others together."""

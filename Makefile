@@ -1,0 +1,57 @@
+# Every target sets up what it needs: python3 >= 3.11 with venv, make and git are enough to begin.
+# The real Kubernetes binaries (make kube) also need a Go toolchain.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+LOCKED := requirements/dev.txt requirements/runtime.txt
+WORKERS ?= 2
+
+.PHONY: help setup up test check kube bench lock clean
+
+help:
+	@echo 'make up      start a cluster in this process (ARGS="--nodes 10" passes options on)'
+	@echo 'make test    run the whole test suite (ARGS="-k gates" passes options on)'
+	@echo 'make check   ruff, mypy, import-linter'
+	@echo 'make kube    build the real Kubernetes binaries that the comparison suites need'
+	@echo 'make bench   measure'
+	@echo 'make lock    compile requirements/*.in into hashed requirements/*.txt'
+	@echo 'make clean   remove what the other targets made, except the cache of make kube'
+
+setup: $(READY)
+
+$(READY): $(LOCKED) pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit("Headgate needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.12") if sys.version_info < (3, 11) else None'
+	@test -x $(BIN)/python || { echo 'making $(VENV)'; $(PYTHON) -m venv $(VENV); }
+	@test -x $(BIN)/uv || { echo 'installing uv'; grep -A 40 '^uv==' requirements/dev.txt | sed -n '1p;/^    --hash/p;/^[a-z]/{1!q}' > $(VENV)/uv.txt; $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(VENV)/uv.txt; }
+	@echo 'installing the locked dependencies'
+	@$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes requirements/dev.txt
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@touch $(READY)
+
+up: setup
+	@$(BIN)/headgate up $(ARGS)
+
+test: setup
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(ARGS)
+
+check: setup
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+kube:
+	@$(PYTHON) tools/kube/build.py
+
+bench: setup
+	$(BIN)/python -m bench $(ARGS)
+
+lock: setup
+	$(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --universal --python-version 3.11 -o requirements/runtime.txt requirements/runtime.in
+	$(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --universal --python-version 3.11 -o requirements/dev.txt requirements/dev.in
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

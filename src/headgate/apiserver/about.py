@@ -1,0 +1,107 @@
+"""What the server says of itself: health, version, discovery, schemas.
+
+The documents are made by ``apiserver/discovery.py`` and ``apiserver/openapi.py``; here a path finds its document, and
+each one is encoded once per table of kinds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from headgate.apiserver import discovery, openapi, views
+from headgate.apiserver.api import Api
+from headgate.apiserver.messages import Request, Response
+from headgate.kube import status
+
+_TEXT: Final = "text/plain; charset=utf-8"
+_NO_SNIFF: Final = (("X-Content-Type-Options", "nosniff"),)
+_OK: Final = Response(200, b"ok", _TEXT, _NO_SNIFF)
+_NOT_FOUND: Final = Response(404, b"404 page not found\n", _TEXT, _NO_SNIFF)
+_HEALTH: Final = ("/healthz", "/livez", "/readyz")
+_OTHER_PATHS: Final = (*_HEALTH, "/openapi/v3", "/openapi/v3/", "/version")
+
+
+def is_public(path: str) -> bool:
+    """What anybody may ask, without a token."""
+    return path.rstrip("/") == "/version" or _is_health(path)
+
+
+def _is_health(path: str) -> bool:
+    return any(path == each or path.startswith(f"{each}/") for each in _HEALTH)
+
+
+def answer(api: Api, request: Request) -> Response:
+    path = request.path
+    if _is_health(path):
+        return _OK
+    found = _find(api, request)
+    if found is None:
+        return _lost(api, path)
+    if request.method not in ("GET", "HEAD"):
+        return views.refuse(status.method_not_allowed())
+    return found()
+
+
+def _find(api: Api, request: Request) -> Callable[[], Response] | None:
+    path = request.path
+    schemas = openapi.answer(api.schemas, api.kinds, request)
+    if schemas is not None:
+        return lambda: schemas
+    match path.strip("/").split("/"):
+        case [""]:
+            return lambda: _json(discovery.root_paths(api.kinds, _OTHER_PATHS))
+        case ["version"]:
+            return lambda: _json(api.version)
+        case ["api"]:
+            return lambda: _prefix(api, request, "/api", lambda: discovery.api_versions(api.kinds, _host(request)))
+        case ["apis"]:
+            return lambda: _prefix(api, request, "/apis", lambda: discovery.api_group_list(api.kinds))
+        case ["apis", group]:
+            return _maybe(discovery.api_group(api.kinds, group))
+        case ["api", version]:
+            return _maybe(discovery.api_resource_list(api.kinds, "", version))
+        case ["apis", group, version]:
+            return _maybe(discovery.api_resource_list(api.kinds, group, version))
+    return None
+
+
+def _maybe(document: dict[str, Any] | None) -> Callable[[], Response] | None:
+    return None if document is None else lambda: _json(document)
+
+
+def _json(document: dict[str, Any]) -> Response:
+    return Response(200, msgspec.json.encode(document))
+
+
+def _host(request: Request) -> str:
+    return request.header("host")
+
+
+def _prefix(api: Api, request: Request, prefix: Any, legacy: Callable[[], dict[str, Any]]) -> Response:
+    if not discovery.wants_aggregated(request.header("accept")):
+        return _json(legacy())
+    document = discovery.aggregated(api.kinds, prefix)
+    tag = discovery.etag(document)
+    headers = (("ETag", tag), *discovery.AGGREGATED_HEADERS)
+    if request.header("if-none-match") == tag:
+        return Response(304, b"", discovery.AGGREGATED_JSON, headers)
+    return Response(200, msgspec.json.encode(document), discovery.AGGREGATED_JSON, headers)
+
+
+def _lost(api: Api, path: str) -> Response:
+    """Below a served group version an unknown path gets a Status; elsewhere plain text, as from any web server."""
+    parts = path.strip("/").split("/")
+    match parts:
+        case ["api", version, *_]:
+            group = ""
+        case ["apis", group, version, *_]:
+            pass
+        case _:
+            return _NOT_FOUND
+    served = api.kinds.group(group)
+    if served is not None and any(name == version for name, _ in served.versions):
+        return views.refuse(status.unknown_path())
+    return _NOT_FOUND

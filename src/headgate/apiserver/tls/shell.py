@@ -1,0 +1,137 @@
+"""Makes the CA and the server's certificate in the data folder, and keeps them while they are good.
+
+The CA's certificate goes into the kubeconfig, so that clients trust this server and no other. Keys are readable by
+their owner only.
+"""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+import os
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+_CA_DAYS: Final = 3650
+_SERVER_DAYS: Final = 365
+_RENEW_BEFORE_DAYS: Final = 30
+_NAMES: Final = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
+
+
+class Certificates(msgspec.Struct, frozen=True):
+    ca: Path
+    server: Path
+    server_key: Path
+
+
+def ensure(folder: Path, host: str) -> Certificates:
+    """The certificates for serving on ``host``, made or renewed if need be."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    files = Certificates(folder / "ca.crt", folder / "server.crt", folder / "server.key")
+    ca_key_file = folder / "ca.key"
+    if not (files.ca.exists() and ca_key_file.exists()):
+        _make_ca(files.ca, ca_key_file)
+    ca = x509.load_pem_x509_certificate(files.ca.read_bytes())
+    if not _serves(files, host, ca):
+        ca_key = serialization.load_pem_private_key(ca_key_file.read_bytes(), password=None)
+        if not isinstance(ca_key, ec.EllipticCurvePrivateKey):
+            raise ValueError(f"{ca_key_file} is not a key of ours; move the folder {folder} away to have it made anew")
+        _make_server(files, host, ca, ca_key)
+    return files
+
+
+def _serves(files: Certificates, host: str, ca: x509.Certificate) -> bool:
+    if not (files.server.exists() and files.server_key.exists()):
+        return False
+    certificate = x509.load_pem_x509_certificate(files.server.read_bytes())
+    left = certificate.not_valid_after_utc - _now()
+    if certificate.issuer != ca.subject or left < datetime.timedelta(days=_RENEW_BEFORE_DAYS):
+        return False
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    return any(name in names for name in _alternative_names(host)[:1])
+
+
+def _now() -> datetime.datetime:
+    return datetime.datetime.now(datetime.UTC)
+
+
+def _alternative_names(host: str) -> list[x509.GeneralName]:
+    """The host first, then what clients on this machine may call it."""
+    names: list[x509.GeneralName] = []
+    try:
+        names.append(x509.IPAddress(ipaddress.ip_address(host)))
+    except ValueError:
+        names.append(x509.DNSName(host))
+    names.extend(x509.DNSName(name) for name in _NAMES if name != host)
+    names.extend(
+        x509.IPAddress(ipaddress.ip_address(address)) for address in ("127.0.0.1", "::1", "10.0.0.1") if address != host
+    )
+    return names
+
+
+def _write(path: Path, data: bytes, mode: int) -> None:
+    """Whole or not at all: a half-written key would lock the user out."""
+    partial = path.with_suffix(path.suffix + ".new")
+    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(partial, path)
+
+
+def _key_bytes(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+
+
+def _builder(subject: str, issuer: x509.Name, days: int) -> x509.CertificateBuilder:
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, subject)])
+    return (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(issuer)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(_now() - datetime.timedelta(minutes=5))
+        .not_valid_after(_now() + datetime.timedelta(days=days))
+    )
+
+
+def _make_ca(path: Path, key_path: Path) -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "headgate-ca")])
+    identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+    usage = x509.KeyUsage(True, False, False, False, False, True, True, False, False)
+    certificate = (
+        _builder("headgate-ca", name, _CA_DAYS)
+        .public_key(key.public_key())
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(usage, critical=True)
+        .add_extension(identifier, critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    _write(key_path, _key_bytes(key), 0o600)
+    _write(path, certificate.public_bytes(serialization.Encoding.PEM), 0o644)
+
+
+def _make_server(files: Certificates, host: str, ca: x509.Certificate, ca_key: ec.EllipticCurvePrivateKey) -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    authority = x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key())
+    certificate = (
+        _builder("headgate-apiserver", ca.subject, _SERVER_DAYS)
+        .public_key(key.public_key())
+        .add_extension(x509.SubjectAlternativeName(_alternative_names(host)), critical=False)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(authority, critical=False)
+        .sign(ca_key, hashes.SHA256())
+    )
+    _write(files.server_key, _key_bytes(key), 0o600)
+    _write(files.server, certificate.public_bytes(serialization.Encoding.PEM), 0o644)

@@ -1,0 +1,200 @@
+"""Wires a whole cluster into one process: store, API server, socket, nodes; and takes it down again in order."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import os
+import platform
+import secrets
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+import headgate
+from headgate import schemas
+from headgate.apiserver.api import Api, User
+from headgate.apiserver.discovery import KUBERNETES_VERSION, version
+from headgate.apiserver.http.shell import HttpServer, listen
+from headgate.apiserver.kinds.builtin import BUILTIN
+from headgate.apiserver.shell import Endpoint
+from headgate.apiserver.tls.shell import ensure
+from headgate.cli import bootstrap
+from headgate.cli.kubeconfig import write_kubeconfig
+from headgate.kube import quantity
+from headgate.kube.features import Features
+from headgate.kube.schema import Schemas
+from headgate.store import Store
+from headgate.store.shell import Committer, Journal, StoreProblem
+
+COMPONENTS: Final = ("apiserver", "nodes")
+_ADMIN: Final = User("kubernetes-admin", ("system:masters", "system:authenticated"))
+_SYSTEM: Final = User("system:apiserver", ("system:masters", "system:authenticated"))
+
+Say = Callable[[str], None]
+
+
+class UpProblem(Exception):
+    """The cluster cannot start; the text is one line with the fix in it."""
+
+
+class Plan(msgspec.Struct, frozen=True):
+    data: Path
+    host: str
+    port: int
+    kubeconfig: Path
+    components: frozenset[str]
+    node_count: int
+    node_resources: Mapping[str, str]
+    features: Features
+
+    @classmethod
+    def parse(
+        cls,
+        *,
+        data: Path,
+        listen: str,
+        kubeconfig: Path,
+        components: str,
+        node_count: int,
+        node_resources: Mapping[str, str],
+        further_resources: Sequence[str],
+        features: Features,
+    ) -> Plan | str:
+        """A plan from what was typed, or what is wrong with it."""
+        host, colon, port = listen.rpartition(":")
+        if not colon or not port.isdigit() or int(port) > 65535:
+            return f"--listen {listen!r} is not HOST:PORT; try 127.0.0.1:6443"
+        chosen = frozenset(each.strip() for each in components.split(",") if each.strip())
+        unknown = sorted(chosen - set(COMPONENTS))
+        if unknown:
+            return f"--components names {', '.join(unknown)}, which is not one of {', '.join(COMPONENTS)}"
+        if "apiserver" not in chosen:
+            return "--components must name apiserver: nothing else runs without it"
+        resources = dict(node_resources)
+        for text in further_resources:
+            name, equals, amount = text.partition("=")
+            if not equals:
+                return f"--node-resource {text!r} is not NAME=QUANTITY; try nvidia.com/gpu=4"
+            resources[name] = amount
+        for name, amount in resources.items():
+            problem = quantity.parse(amount)
+            if isinstance(problem, str):
+                return f"{amount!r} is not an amount of {name}: {problem}"
+        return cls(
+            data, host.strip("[]") or "127.0.0.1", int(port), kubeconfig, chosen, node_count, resources, features
+        )
+
+
+async def run(plan: Plan, say: Say) -> None:
+    """Until SIGINT or SIGTERM."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    sock = _bind(plan)
+    try:
+        async with _cluster(plan, sock, say):
+            say("ready")
+            await stop.wait()
+            say("stopping")
+    finally:
+        sock.close()
+    say("stopped; everything is kept in " + str(plan.data))
+
+
+def _bind(plan: Plan) -> socket.socket:
+    try:
+        return listen(plan.host, plan.port)
+    except OSError as problem:
+        if problem.errno == errno.EADDRINUSE:
+            text = f"port {plan.port} on {plan.host} is in use; choose another with --listen {plan.host}:PORT (0: any free one)"
+            raise UpProblem(text) from problem
+        raise UpProblem(f"cannot listen on {plan.host}:{plan.port}: {problem.strerror}; check --listen") from problem
+
+
+@contextlib.asynccontextmanager
+async def _cluster(plan: Plan, sock: socket.socket, say: Say) -> AsyncIterator[None]:
+    port = sock.getsockname()[1]
+    url = f"https://[{plan.host}]:{port}" if ":" in plan.host else f"https://{plan.host}:{port}"
+    async with contextlib.AsyncExitStack() as stack:
+        store, journal = _open_store(plan, say)
+        users = {_token(plan.data): _ADMIN, (system_token := secrets.token_urlsafe(32)): _SYSTEM}
+        api = Api(
+            schemas=Schemas.load(schemas.read()),
+            kinds=BUILTIN,
+            store=store,
+            features=plan.features,
+            users=users,
+            version=version(headgate.__version__, platform.python_version(), _platform()),
+        )
+        endpoint = Endpoint(api)
+        committer = Committer(store, journal, publish=endpoint.publish)
+        endpoint.attach(committer)
+        stack.push_async_callback(committer.close)
+        await bootstrap.create_missing(endpoint, system_token)
+        certificates = ensure(plan.data / "pki", plan.host)
+        server = HttpServer(endpoint, sock, certificates.server, certificates.server_key)
+        ticking = asyncio.create_task(committer.keep_ticking())
+        serving = asyncio.create_task(server.serve())
+        stack.push_async_callback(_stop_serving, endpoint, server, serving, ticking)
+        write_kubeconfig(plan.kubeconfig, url, certificates.ca.read_bytes(), _token(plan.data))
+        _tell(plan, url, store, say)
+        yield
+
+
+async def _stop_serving(
+    endpoint: Endpoint, server: HttpServer, serving: asyncio.Task[None], ticking: asyncio.Task[None]
+) -> None:
+    endpoint.stop()
+    server.stop()
+    ticking.cancel()
+    await asyncio.gather(serving, ticking, return_exceptions=True)
+
+
+def _open_store(plan: Plan, say: Say) -> tuple[Store, Journal]:
+    def progress(done: int, total: int) -> None:
+        if total > 50_000:
+            say(f"loading {plan.data}: {done} of {total} rows")
+
+    try:
+        journal = Journal.open(plan.data)
+        return journal.load(progress), journal
+    except StoreProblem as problem:
+        raise UpProblem(str(problem)) from problem
+
+
+def _platform() -> str:
+    return f"{platform.system()}/{platform.machine()}".lower()
+
+
+def _token(data: Path) -> str:
+    """The bearer token of the one user, made at the first start and kept readable by its owner only."""
+    path = data / "token"
+    if path.exists():
+        return path.read_text().strip()
+    token = secrets.token_urlsafe(32)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(token + "\n")
+    return token
+
+
+def _tell(plan: Plan, url: str, store: Store, say: Say) -> None:
+    count = sum(store.count(resource) for resource in store.resources())
+    say(f"headgate {headgate.__version__} serves the Kubernetes API {KUBERNETES_VERSION} at {url}")
+    say(f"  data        {plan.data} ({count} objects, revision {store.committed})")
+    if "nodes" in plan.components:
+        shape = ", ".join(f"{name} {amount}" for name, amount in plan.node_resources.items())
+        say(f"  nodes       {plan.node_count} simulated, each with {shape}")
+    say(f"  kubeconfig  {plan.kubeconfig}")
+    say("")
+    say("Type in another terminal:")
+    say(f"  export KUBECONFIG={plan.kubeconfig.absolute()}")
+    say("  kubectl get nodes" if "nodes" in plan.components else "  kubectl get namespaces")
+    say("")

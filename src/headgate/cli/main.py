@@ -1,0 +1,55 @@
+"""``headgate``: the command line. Each command is a module of this room, loaded when it is called."""
+
+from __future__ import annotations
+
+import importlib
+import platform
+from typing import Final
+
+import click
+
+import headgate
+from headgate.cli.logs import log_options, set_up
+
+_COMMANDS: Final = {"up": "headgate.cli.up"}
+
+
+class _Lazy(click.Group):
+    """Commands that import numpy or a web server should not slow down ``headgate version``."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted([*super().list_commands(ctx), *_COMMANDS])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return super().get_command(ctx, cmd_name)
+        command = importlib.import_module(_COMMANDS[cmd_name]).command
+        return command if isinstance(command, click.Command) else None
+
+
+@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@log_options
+def main() -> None:
+    """Gate-controlled queueing and scheduling for Kubernetes.
+
+    \b
+    No cluster?   headgate up            starts one in this process; kubectl works with it
+    """
+    set_up_once()
+
+
+def set_up_once() -> None:
+    """Warnings and errors are shown even if nobody asked for logs."""
+    settings = click.get_current_context().ensure_object(dict)
+    set_up(settings.get("log_level", "warning"), settings.get("log_format", "text"))
+
+
+@main.command()
+@log_options
+def version() -> None:
+    """Print the versions of Headgate and of the Kubernetes API that it serves."""
+    from headgate.apiserver.discovery import KUBERNETES_VERSION
+
+    click.echo(
+        f"headgate {headgate.__version__} (Kubernetes API {KUBERNETES_VERSION}, Python {platform.python_version()})"
+    )

@@ -1,0 +1,108 @@
+"""``headgate up``: a Kubernetes cluster in one process, durable in one folder."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Final
+
+import click
+
+from headgate.cli.cluster import COMPONENTS, Plan, UpProblem, run
+from headgate.cli.logs import log_options
+from headgate.kube.features import parse_features
+
+_DEFAULT_LISTEN: Final = "127.0.0.1:6443"
+
+
+@click.command()
+@click.option(
+    "--data",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path(".headgate"),
+    show_default=True,
+    help="The folder that holds everything: objects, certificates, kubeconfig.",
+)
+@click.option(
+    "--listen",
+    default=_DEFAULT_LISTEN,
+    show_default=True,
+    metavar="HOST:PORT",
+    help="Where the API is served. Port 0 takes any free one.",
+)
+@click.option(
+    "--kubeconfig",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=None,
+    help="Where to write the kubeconfig. [default: kubeconfig in the data folder]",
+)
+@click.option(
+    "--components",
+    default=",".join(COMPONENTS),
+    show_default=True,
+    metavar="LIST",
+    help="What to run, separated by commas; 'apiserver' alone is the bare server.",
+)
+@click.option(
+    "--nodes",
+    "node_count",
+    type=click.IntRange(0, 10_000),
+    default=3,
+    show_default=True,
+    help="How many simulated nodes there are.",
+)
+@click.option("--node-cpu", default="8", show_default=True, metavar="QUANTITY", help="CPU of each simulated node.")
+@click.option(
+    "--node-memory", default="32Gi", show_default=True, metavar="QUANTITY", help="Memory of each simulated node."
+)
+@click.option(
+    "--node-resource",
+    "node_resources",
+    multiple=True,
+    metavar="NAME=QUANTITY",
+    help="A further resource of each simulated node, such as nvidia.com/gpu=4. May be repeated.",
+)
+@click.option("--feature-gates", default="", metavar="A=true,B=false", help="Switch features on or off.")
+@log_options
+def command(
+    data: Path,
+    listen: str,
+    kubeconfig: Path | None,
+    components: str,
+    node_count: int,
+    node_cpu: str,
+    node_memory: str,
+    node_resources: tuple[str, ...],
+    feature_gates: str,
+) -> None:
+    """Start a cluster in this process: a Kubernetes API that kubectl works with, and simulated nodes.
+
+    It runs until Ctrl-C. What was created is there again at the next start with the same --data.
+
+    \b
+    Example:
+      headgate up --nodes 10 --node-resource nvidia.com/gpu=4
+      export KUBECONFIG=.headgate/kubeconfig
+      kubectl get nodes
+    """
+    features = parse_features(feature_gates)
+    if isinstance(features, str):
+        raise click.BadParameter(features, param_hint="--feature-gates")
+    plan = Plan.parse(
+        data=data,
+        listen=listen,
+        kubeconfig=kubeconfig or data / "kubeconfig",
+        components=components,
+        node_count=node_count,
+        node_resources={"cpu": node_cpu, "memory": node_memory},
+        further_resources=node_resources,
+        features=features,
+    )
+    if isinstance(plan, str):
+        raise click.UsageError(plan)
+    try:
+        asyncio.run(run(plan, click.echo))
+    except UpProblem as problem:
+        click.echo(f"headgate up: {problem}", err=True)
+        sys.exit(1)
