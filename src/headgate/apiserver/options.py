@@ -40,7 +40,7 @@ def _truth(query: Query, name: str) -> bool | None:
     return values[0] != "0" and values[0].lower() != "false"
 
 
-def _number(query: Query, name: str) -> int | None | status.ApiError:
+def _number(query: Query, name: str) -> int | status.ApiError | None:
     values = query.get(name)
     if not values:
         return None
@@ -92,10 +92,10 @@ def list_options(query: Query, *, force_watch: bool = False) -> ListOptions | st
         continue_token=_first(query, "continue"),
         send_initial_events=_truth(query, "sendInitialEvents"),
     )
-    if options.watch and options.send_initial_events is None and not options.match:
-        if options.resource_version in ("", "0"):
-            # A watch without a starting point begins with the current state, as if it had been asked for.
-            options = msgspec.structs.replace(options, send_initial_events=True, match=NOT_OLDER_THAN)
+    unspecific = options.send_initial_events is None and not options.match and options.resource_version in ("", "0")
+    if options.watch and unspecific:
+        # A watch without a starting point begins with the current state, as if it had been asked for.
+        options = msgspec.structs.replace(options, send_initial_events=True, match=NOT_OLDER_THAN)
     problems = _watch_problems(options) if options.watch else _list_problems(options)
     return status.invalid(status.GroupResource(_META_GROUP, "ListOptions"), "", problems) if problems else options
 

@@ -113,8 +113,8 @@ def _bind(plan: Plan) -> socket.socket:
         return listen(plan.host, plan.port)
     except OSError as problem:
         if problem.errno == errno.EADDRINUSE:
-            text = f"port {plan.port} on {plan.host} is in use; choose another with --listen {plan.host}:PORT (0: any free one)"
-            raise UpProblem(text) from problem
+            fix = f"choose another with --listen {plan.host}:PORT (0: any free one)"
+            raise UpProblem(f"port {plan.port} on {plan.host} is in use; {fix}") from problem
         raise UpProblem(f"cannot listen on {plan.host}:{plan.port}: {problem.strerror}; check --listen") from problem
 
 
