@@ -1,0 +1,72 @@
+"""Tables of objects, as ``meta.k8s.io`` defines them.
+
+:func:`table` serves lists, single objects and the events of a watch (there, only the first event carries columns).
+Which columns a kind has is in ``registry.py``; kinds without a row there get their name and time of creation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from headgate.apiserver.kinds.conversion import to_stored
+from headgate.apiserver.kinds.kind import Kind
+from headgate.apiserver.tables.printer import Printer
+from headgate.apiserver.tables.registry import DEFAULT, PRINTERS
+
+Object = dict[str, Any]
+
+
+def table(
+    kind: Kind,
+    items: Sequence[Object],
+    now: float,
+    *,
+    include_object: str,
+    list_meta: Mapping[str, Any],
+    columns: bool = True,
+    version: str = "v1",
+) -> Object:
+    """``items`` are objects of ``kind`` in its own version, or answers of one of its subresources; ``now`` is in seconds.
+
+    ``include_object``: what a row carries of its object, ``None``, ``Metadata`` or ``Object``.
+    """
+    printer = _printer(kind, items)
+    rows = [_row(printer, kind, item, now, include_object, version) for item in items]
+    return {
+        "kind": "Table",
+        "apiVersion": f"meta.k8s.io/{version}",
+        "metadata": list_meta,
+        "columnDefinitions": msgspec.to_builtins(printer.columns) if columns else None,
+        "rows": rows if rows or printer.empty_rows == "[]" else None,
+    }
+
+
+def _printer(kind: Kind, items: Sequence[Object]) -> Printer:
+    answered = items[0].get("kind") if items else None
+    if answered and answered != kind.kind:
+        group, _, _ = str(items[0].get("apiVersion") or "").rpartition("/")
+        return PRINTERS.get((group, answered), DEFAULT)
+    return PRINTERS.get((kind.stored_as[0], kind.kind), DEFAULT)
+
+
+def _row(printer: Printer, kind: Kind, item: Object, now: float, include_object: str, version: str) -> Object:
+    stored = to_stored(kind, item) if item.get("kind") in (None, kind.kind) else item
+    row: Object = {"cells": printer.cells(stored, now)}
+    conditions = printer.conditions(stored) if printer.conditions else None
+    if conditions:
+        row["conditions"] = conditions
+    match include_object:
+        case "None":
+            row["object"] = None
+        case "Object":
+            row["object"] = item
+        case _:
+            row["object"] = {
+                "kind": "PartialObjectMetadata",
+                "apiVersion": f"meta.k8s.io/{version}",
+                "metadata": item.get("metadata") or {},
+            }
+    return row

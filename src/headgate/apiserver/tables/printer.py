@@ -1,0 +1,98 @@
+"""A printer: the columns of a kind, and how one object fills them.
+
+Columns have the names, types, formats and priorities of Kubernetes, because clients sort and select by them; the
+descriptions are ours. A cell is a string, a number or a truth value. Cells are made of objects as they are stored, and
+must stand any object of the kind, even one with nothing but metadata: a bookmark in a watch looks like that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal
+
+import msgspec
+
+from headgate.kube.timestamps import ZERO_TIME_S, human_duration, parse_micro_time, parse_time
+
+Object = Mapping[str, Any]
+Cells = list[Any]
+
+UNKNOWN: Final = "<unknown>"
+UNSET: Final = "<unset>"
+NONE: Final = "<none>"
+
+_EMPTY: Final[Object] = {}
+
+
+class Column(msgspec.Struct, frozen=True):
+    name: str
+    type: Literal["string", "integer", "boolean", "date"]
+    format: Literal["", "name"]
+    description: str
+    priority: int
+
+
+class Printer(msgspec.Struct, frozen=True):
+    """``cells`` gets the stored object and the time; ``conditions`` marks rows that are over and done with."""
+
+    columns: tuple[Column, ...]
+    cells: Callable[[Object, float], Cells]
+    conditions: Callable[[Object], list[dict[str, str]]] | None = None
+    # What an empty list has for rows: the one place where clients can see which of two code paths printed it.
+    empty_rows: Literal["[]", "null"] = "[]"
+
+
+def text(name: str, description: str) -> Column:
+    return Column(name, "string", "", description, 0)
+
+
+def wide(name: str, description: str) -> Column:
+    """Shown by ``-o wide`` only."""
+    return Column(name, "string", "", description, 1)
+
+
+def integer(name: str, description: str) -> Column:
+    return Column(name, "integer", "", description, 0)
+
+
+def boolean(name: str, description: str) -> Column:
+    return Column(name, "boolean", "", description, 0)
+
+
+NAME: Final = Column("Name", "string", "name", "Name of the object.", 0)
+AGE: Final = text("Age", "Time since creation.")
+CREATED_AT: Final = Column("Created At", "date", "", "Time of creation.", 0)
+POD_COLUMNS: Final = (
+    wide("Containers", "Names of the containers."),
+    wide("Images", "Images of the containers."),
+)
+SELECTOR: Final = wide("Selector", "Which pods belong to it.")
+
+
+def part(obj: Object, *path: str) -> Object:
+    """The object at a path, empty when it is not there."""
+    for step in path:
+        obj = obj.get(step) or _EMPTY
+    return obj
+
+
+def name_of(obj: Object) -> str:
+    return part(obj, "metadata").get("name") or ""
+
+
+def age_of(obj: Object, now: float) -> str:
+    return since(part(obj, "metadata").get("creationTimestamp"), now)
+
+
+def since(timestamp: str | None, now: float) -> str:
+    """How long ago a ``Time`` was, for human eyes."""
+    moment = parse_time(timestamp) if timestamp else ZERO_TIME_S
+    return UNKNOWN if isinstance(moment, str) or moment == ZERO_TIME_S else human_duration(now - moment)
+
+
+def since_micro(timestamp: str | None, now: float) -> str:
+    """How long ago a ``MicroTime`` was."""
+    moment = parse_micro_time(timestamp) if timestamp else ZERO_TIME_S * 1_000_000
+    if isinstance(moment, str) or moment == ZERO_TIME_S * 1_000_000:
+        return UNKNOWN
+    return human_duration(now - moment / 1_000_000)
