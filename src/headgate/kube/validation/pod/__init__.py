@@ -6,5 +6,15 @@
 from __future__ import annotations
 
 from headgate.kube.validation.pod.create import validate_pod_create, validate_pod_template_spec
+from headgate.kube.validation.pod.resize import validate_pod_resize
+from headgate.kube.validation.pod.status import validate_pod_status_update
+from headgate.kube.validation.pod.update import validate_pod_ephemeral_containers, validate_pod_update
 
-__all__ = ["validate_pod_create", "validate_pod_template_spec"]
+__all__ = [
+    "validate_pod_create",
+    "validate_pod_ephemeral_containers",
+    "validate_pod_resize",
+    "validate_pod_status_update",
+    "validate_pod_template_spec",
+    "validate_pod_update",
+]

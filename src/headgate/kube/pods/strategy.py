@@ -1,0 +1,170 @@
+"""What the API server makes of a pod on its way to the store, after defaulting and admission, before validation.
+
+One function per endpoint: the pod itself, its ``status``, ``resize`` and ``ephemeralcontainers``. Each changes the new
+pod in place and may share parts of the old one with it. Times come in as RFC 3339 text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from headgate.kube.features import Features
+from headgate.kube.pods.app_armor import sync_app_armor
+from headgate.kube.pods.conditions import GATED, with_condition
+from headgate.kube.pods.disabled import drop_disabled_spec_fields, drop_disabled_status_fields
+from headgate.kube.pods.equality import same_spec
+from headgate.kube.pods.resources import qos_class
+
+Object = dict[str, Any]
+
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
+# What a write to a subresource of the spec leaves as it was, besides name, uid and the like.
+_KEPT_META: Final = (
+    "deletionTimestamp",
+    "generation",
+    "selfLink",
+    "labels",
+    "annotations",
+    "finalizers",
+    "ownerReferences",
+)
+
+
+def prepare_pod_create(obj: Object, features: Features, now: str) -> None:
+    obj["metadata"]["generation"] = 1
+    spec = obj["spec"]
+    obj["status"] = {"phase": "Pending", "qosClass": qos_class(obj)}
+    drop_disabled_spec_fields(spec, None, features)
+    if spec.get("schedulingGates"):
+        obj["status"] = with_condition(obj["status"], GATED, now)
+    labels = obj["metadata"].get("labels") or {}
+    for term in _pod_affinity_terms(spec.get("affinity") or {}):
+        _merge_label_keys(term, "matchLabelKeys", "In", labels)
+        _merge_label_keys(term, "mismatchLabelKeys", "NotIn", labels)
+    for constraint in spec.get("topologySpreadConstraints") or ():
+        _merge_label_keys(constraint, "matchLabelKeys", "In", labels)
+    sync_app_armor(obj)
+
+
+def prepare_pod_update(new: Object, old: Object, features: Features) -> None:
+    _take(new, old, "status")
+    drop_disabled_spec_fields(new["spec"], old["spec"], features)
+    _count_generation(new, old)
+
+
+def prepare_pod_status_update(new: Object, old: Object) -> None:
+    new["spec"] = old["spec"]
+    meta = new["metadata"]
+    meta.pop("deletionTimestamp", None)
+    # Kubelets of long ago corrupted owner references, which broke garbage collection.
+    _take(meta, old["metadata"], "ownerReferences")
+    status, old_status = new.setdefault("status", {}), old.get("status") or {}
+    if not status.get("qosClass") and old_status.get("qosClass"):
+        status["qosClass"] = old_status["qosClass"]
+    _keep_observed_generations(status, old_status)
+    drop_disabled_status_fields(status)
+
+
+def prepare_pod_resize(new: Object, old: Object, features: Features) -> None:
+    """Only the containers' resources and resize policies are taken from the new pod.
+
+    If containers were added, removed or renamed, the new list is kept as it is for validation to refuse.
+    """
+    spec, old_spec = new["spec"], old["spec"]
+    lists = ("containers", "initContainers")
+    if all(len(spec.get(field) or ()) == len(old_spec.get(field) or ()) for field in lists):
+        merged = {field: _resized(spec[field], old_spec[field]) for field in lists if spec.get(field)}
+        new["spec"] = {**old_spec, **merged}
+        _keep_status_and_metadata(new, old)
+    drop_disabled_spec_fields(new["spec"], old_spec, features)
+    _count_generation(new, old)
+
+
+def prepare_pod_ephemeral_containers(new: Object, old: Object, features: Features) -> None:
+    containers = new["spec"].get("ephemeralContainers")
+    new["spec"] = {field: value for field, value in old["spec"].items() if field != "ephemeralContainers"}
+    if containers is not None:
+        new["spec"]["ephemeralContainers"] = containers
+    _keep_status_and_metadata(new, old)
+    _count_generation(new, old)
+
+
+def prepare_pod_template(template: Object, old: Object | None, features: Features) -> None:
+    """For every workload kind, on create (``old`` is ``None``) and on update."""
+    spec = template.get("spec")
+    if spec:
+        drop_disabled_spec_fields(spec, None if old is None else old.get("spec"), features)
+
+
+def grace_period_s(pod: Object, asked_s: int | None) -> int:
+    """How long a deleted pod may take to end: what was asked for, else its own period; at once if it runs nowhere."""
+    spec, phase = pod["spec"], (pod.get("status") or {}).get("phase")
+    if not spec.get("nodeName") or phase in ("Failed", "Succeeded"):
+        return 0
+    period_s = spec.get("terminationGracePeriodSeconds", 0) if asked_s is None else asked_s
+    return 1 if period_s < 0 else period_s
+
+
+def _pod_affinity_terms(affinity: Object) -> Iterator[Object]:
+    for kind in ("podAffinity", "podAntiAffinity"):
+        pods = affinity.get(kind) or {}
+        for weighted in pods.get(_PREFERRED) or ():
+            if weighted.get("podAffinityTerm"):
+                yield weighted["podAffinityTerm"]
+        yield from pods.get(_REQUIRED) or ()
+
+
+def _merge_label_keys(term: Object, field: str, operator: str, labels: Object) -> None:
+    """The pod's own value of each key becomes part of the selector (KEP-3633)."""
+    keys, selector = term.get(field), term.get("labelSelector")
+    if not keys or selector is None:
+        return
+    added = [{"key": key, "operator": operator, "values": [labels[key]]} for key in keys if key in labels]
+    if added:
+        selector["matchExpressions"] = [*(selector.get("matchExpressions") or ()), *added]
+
+
+def _take(new: Object, old: Object, field: str) -> None:
+    if field in old:
+        new[field] = old[field]
+    else:
+        new.pop(field, None)
+
+
+def _count_generation(new: Object, old: Object) -> None:
+    if not same_spec(new["spec"], old["spec"]):
+        new["metadata"]["generation"] = (old["metadata"].get("generation") or 0) + 1
+
+
+def _keep_status_and_metadata(new: Object, old: Object) -> None:
+    _take(new, old, "status")
+    for field in _KEPT_META:
+        _take(new["metadata"], old["metadata"], field)
+
+
+def _resized(new: Sequence[Object], old: Sequence[Object]) -> list[Object]:
+    if any(each.get("name") != other.get("name") for each, other in zip(new, old, strict=True)):
+        return list(new)
+    merged = []
+    for container, before in zip(new, old, strict=True):
+        result = dict(before)
+        for field in ("resources", "resizePolicy"):
+            _take(result, container, field)
+        merged.append(result)
+    return merged
+
+
+def _keep_observed_generations(status: Object, old_status: Object) -> None:
+    """A client that does not know the field must not clear it."""
+    if not status.get("observedGeneration") and old_status.get("observedGeneration"):
+        status["observedGeneration"] = old_status["observedGeneration"]
+    seen: dict[str, list[int]] = {}
+    for condition in old_status.get("conditions") or ():
+        seen.setdefault(condition.get("type", ""), []).append(condition.get("observedGeneration") or 0)
+    for condition in status.get("conditions") or ():
+        before = seen.get(condition.get("type", ""))
+        generation = before.pop(0) if before else 0
+        if not condition.get("observedGeneration") and generation:
+            condition["observedGeneration"] = generation
