@@ -86,9 +86,9 @@ def parse_field_selector(text: str) -> FieldSelector | str:
         value = _unescape(term[operator.end() :])
         if isinstance(value, _Problem):
             return value.text
-        requirements.append(
-            FieldRequirement(term[: operator.start()], "!=" if operator.group() == "!=" else "=", value)
-        )
+        field = term[: operator.start()]
+        if field or value:
+            requirements.append(FieldRequirement(field, "!=" if operator.group() == "!=" else "=", value))
     return FieldSelector(tuple(requirements))
 
 

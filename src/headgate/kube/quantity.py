@@ -34,7 +34,7 @@ _NANO: Final = -9
 _MAX_BINARY: Final = (1 << 63) - 1
 _MAX_DIGITS: Final = 4000  # far beyond any use, below the size at which Python refuses to read an integer
 _MAX_EXPONENT: Final = 1000
-_FAST_DIGITS: Final = 18
+_SHORT_DIGITS: Final = 18
 
 
 @total_ordering
@@ -135,21 +135,18 @@ def _parse(text: str) -> Quantity | str:
         return NUMERIC_ERROR
     unscaled = int(digits)
 
+    # Texts that are canonical already are kept as they were written, sign, leading zeros and all.
     if base == 2:
-        # Texts that are canonical already are kept as they were written, sign, leading zeros and all.
-        precision = 15 - len(whole) - int(exponent * 3 / 10) - 1
-        keep = not fraction and precision >= 0 and unscaled & 7 != 0
+        is_short = not fraction and len(whole) + exponent * 3 // 10 <= 14
+        is_canonical = unscaled & 7 != 0
         unscaled <<= exponent
         scale = -len(fraction)
     else:
         scale = exponent - len(fraction)
-        keep = (
-            len(digits) <= _FAST_DIGITS
-            and scale >= _NANO
-            and scale % 3 == 0
-            and digits[0] != "0"
-            and not digits.endswith("000")
-        )
+        is_short = len(digits) <= _SHORT_DIGITS and scale >= _NANO
+        is_canonical = scale % 3 == 0 and digits[0] != "0" and not digits.endswith("000")
+    if not is_short and not match.group(2) and not fraction:
+        return NUMERIC_ERROR  # a bare "Pi"; but a bare "Ki" is zero, there as here
 
     unscaled, scale = _at_least_nano(unscaled, scale)
     if base == 2 and scale <= 0:
@@ -160,7 +157,7 @@ def _parse(text: str) -> Quantity | str:
     if sign == "-":
         unscaled = -unscaled
     nano = unscaled * 10 ** (min(scale, _MAX_EXPONENT) - _NANO)
-    return Quantity(nano, format, text if keep else _print(unscaled, scale, format))
+    return Quantity(nano, format, text if is_short and is_canonical else _print(unscaled, scale, format))
 
 
 def _interpret(suffix: str) -> tuple[int, int, Format] | None:

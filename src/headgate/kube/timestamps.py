@@ -42,7 +42,8 @@ def format_time(epoch_s: float) -> str:
     hours, minute = divmod(minutes, 60)
     days, hour = divmod(hours, 24)
     year, month, day = _date(days)
-    return f"{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z"
+    sign = "-" if year < 0 else ""  # a zone may push the year 0 before itself
+    return f"{sign}{abs(year):04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z"
 
 
 def format_micros(epoch_us: int) -> str:
@@ -132,13 +133,14 @@ def _read(text: str, layout: str) -> int:
     if rest.startswith("Z"):
         rest = rest[1:]
     else:
-        zone = re.match("([+-])([0-9]{2}):([0-9]{2})", rest)
-        if zone is None:
-            raise stop("Z07:00")
-        if int(zone.group(2)) > 24:
+        zone = re.match("(.)([0-9]{2}):(..)", rest)
+        if zone is not None and int(zone.group(2)) > 24:
             raise _Bad(": time zone offset hour out of range")
-        if int(zone.group(3)) > 60:
+        zone = re.match("(.)([0-9]{2}):([0-9]{2})", rest)
+        if zone is not None and int(zone.group(3)) > 60:
             raise _Bad(": time zone offset minute out of range")
+        if zone is None or zone.group(1) not in "+-":
+            raise stop("Z07:00")
         offset_s = int(f"{zone.group(1)}1") * (int(zone.group(2)) * 60 + int(zone.group(3))) * 60
         rest = rest[zone.end() :]
     if rest:
@@ -189,9 +191,11 @@ def parse_duration(text: str) -> int | str:
     total = 0
     while rest:
         match = _PART.match(rest)
-        if match is None or not (match.group(1) or match.group(2)) or len(match.group(1)) > 25:
+        if match is None or not (match.group(1) or match.group(2)) or len(match.group(1).lstrip("0")) > 19:
             return invalid
-        whole, fraction, unit = int(match.group(1) or "0"), match.group(2), match.group(3)
+        whole, fraction, unit = int(match.group(1).lstrip("0") or "0"), match.group(2), match.group(3)
+        if whole > _MAX_NS + 1:
+            return invalid
         if not unit:
             return f"time: missing unit in duration {_quote(text)}"
         if unit not in _UNITS_NS:
