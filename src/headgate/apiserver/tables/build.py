@@ -29,7 +29,7 @@ def table(
     columns: bool = True,
     version: str = "v1",
 ) -> Object:
-    """``items`` are objects of ``kind`` in its own version, or answers of one of its subresources; ``now`` is in seconds.
+    """``items`` are objects of ``kind`` in its own version, or answers of a subresource of it; ``now`` is in seconds.
 
     ``include_object``: what a row carries of its object, ``None``, ``Metadata`` or ``Object``.
     """
@@ -67,6 +67,6 @@ def _row(printer: Printer, kind: Kind, item: Object, now: float, include_object:
             row["object"] = {
                 "kind": "PartialObjectMetadata",
                 "apiVersion": f"meta.k8s.io/{version}",
-                "metadata": item.get("metadata") or {},
+                "metadata": stored.get("metadata") or {},
             }
     return row
