@@ -56,19 +56,17 @@ class FieldLabel(msgspec.Struct, frozen=True):
 
 def _text_at(value: Any, path: tuple[str, ...]) -> str:
     for step in path:
-        if isinstance(value, Mapping):
+        if isinstance(value, dict):
             value = value.get(step)
         elif isinstance(value, list) and step.isdigit() and int(step) < len(value):
             value = value[int(step)]
         else:
             return ""
-    match value:
-        case None:
-            return ""
-        case bool():
-            return "true" if value else "false"
-        case _:
-            return str(value)
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "" if value is None else str(value)
 
 
 METADATA_LABELS: Final = (
