@@ -1,0 +1,231 @@
+"""Server-side apply: an object from what each manager says it wants of it.
+
+:func:`apply_config` lays a configuration over the live object, drops what its manager wanted before and does not want
+now, and refuses with a conflict what others own. The parts: ``merge.py``, ``remove.py``, ``conflicts.py``;
+``last_applied.py`` knows how ``kubectl`` did this before there was server-side apply.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from headgate.kube.apply import last_applied
+from headgate.kube.apply.check import check
+from headgate.kube.apply.compare import same
+from headgate.kube.apply.conflicts import Conflict, contested_fields, refusal
+from headgate.kube.apply.managers import APPLY, UPDATE, Identity, Managers, Owned, identify, read_entries
+from headgate.kube.apply.merge import merge
+from headgate.kube.apply.owned import owned_fields
+from headgate.kube.apply.remove import drop_own, give_back_dangling, give_back_owned
+from headgate.kube.apply.sets import FieldNames, FieldSet, difference, difference_below, has, of_fields, ordered, union
+from headgate.kube.apply.shapes import kind_of
+from headgate.kube.apply.update import NEVER_OWNED, empty_object, give_way, record_update, settle_all, with_entries
+from headgate.kube.apply.versions import Changes, Convert, Object, Versions
+from headgate.kube.schema import GroupVersionKind, Schemas
+from headgate.kube.status import ApiError, bad_request
+
+BEFORE_FIRST_APPLY = "before-first-apply"
+
+
+class Applied(msgspec.Struct, frozen=True):
+    """``obj`` is the caller's own: it shares nothing with the live object or the configuration.
+
+    It is not yet decoded: values are as the configuration wrote them, nulls included. ``unchanged``: it is the live
+    object, at most with other ``managedFields``.
+    """
+
+    obj: Object
+    unchanged: bool
+
+
+class ApplyProblem(msgspec.Struct, frozen=True):
+    error: ApiError
+
+
+class _Apply(msgspec.Struct, frozen=True):
+    """One request: the same for each try."""
+
+    versions: Versions
+    live: Object
+    config: Object
+    empty: Object
+    manager: str
+    subresource: str
+    now: str
+    reset: FieldSet
+
+    @property
+    def identity(self) -> Identity:
+        return identify(self.manager, APPLY, self.versions.api_version, self.subresource)
+
+
+def apply_config(
+    schemas: Schemas,
+    type_name: str,
+    live: Object | None,
+    config: Object,
+    *,
+    manager: str,
+    api_version: str,
+    subresource: str = "",
+    force: bool = False,
+    now: str,
+    reset: FieldNames = (),
+    convert: Convert | None = None,
+) -> Applied | ApplyProblem:
+    """``config`` applied by ``manager``; ``live`` is None if the object does not exist yet."""
+    managers = read_entries((live or {}).get("metadata", {}).get("managedFields"))
+    if isinstance(managers, str):
+        return _broken(f"failed to decode managed fields: {managers}")
+    if _kind_of(config) != kind_of(schemas, type_name):
+        return ApplyProblem(bad_request(f"invalid object type: {_show(_kind_of(config))}"))
+    empty = empty_object(schemas, type_name)
+    request = _Apply(
+        Versions(schemas, type_name, api_version, convert),
+        live if live is not None else empty,
+        config,
+        empty,
+        manager,
+        subresource,
+        now,
+        of_fields(reset),
+    )
+    result = _try(request, managers, force)
+    if isinstance(result, list) and manager == last_applied.KUBECTL:
+        result = _upgrade(request, managers, result)
+    if isinstance(result, list):
+        return ApplyProblem(refusal(result))
+    if isinstance(result, ApplyProblem):
+        return result
+    obj = last_applied.refresh(result.obj, config) if manager == last_applied.KUBECTL else result.obj
+    return Applied(_own(obj), result.unchanged)
+
+
+def _upgrade(request: _Apply, managers: Managers, conflicts: list[Conflict]) -> Applied | ApplyProblem | list[Conflict]:
+    """Client-side apply owned what it applied as an update: server-side apply by the same tool may take it over."""
+    allowed = last_applied.fields_of(request.versions, request.live)
+    if allowed is None:
+        return conflicts
+    if difference(contested_fields(conflicts), allowed):
+        return [conflict for conflict in conflicts if not has(allowed, conflict.path)]
+    return _try(request, managers, force=True)
+
+
+def _broken(message: str) -> ApplyProblem:
+    return ApplyProblem(ApiError(500, "", message))
+
+
+def _kind_of(obj: Object) -> GroupVersionKind:
+    version, kind = obj.get("apiVersion"), obj.get("kind")
+    version = version if isinstance(version, str) else ""
+    group, slash, rest = version.partition("/")
+    if "/" in rest:
+        return GroupVersionKind("", "", "")
+    kind = kind if isinstance(kind, str) else ""
+    return GroupVersionKind(group, rest, kind) if slash else GroupVersionKind("", version, kind)
+
+
+def _show(gvk: GroupVersionKind) -> str:
+    return f"{gvk.group}/{gvk.version}, Kind={gvk.kind}"
+
+
+def describe(obj: Object) -> str:
+    """How messages name an object: ``default/web; apps/v1, Kind=Deployment``."""
+    metadata = obj.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    namespace, name = (text if isinstance(text := metadata.get(field), str) else "" for field in ("namespace", "name"))
+    return f"{namespace}/{name}; {_show(_kind_of(obj))}"
+
+
+def not_convertible(config: Object, problem: str) -> ApplyProblem:
+    """The answer when the merged object does not decode."""
+    gvk = _show(_kind_of(config))
+    text = f"failed to convert new object ({describe(config)}) to proper version"
+    return _broken(f"{text}: unable to convert unstructured object to {gvk}: {problem}")
+
+
+def _refuse(request: _Apply) -> ApplyProblem | None:
+    config, shape = request.config, request.versions.shape
+    metadata = config.get("metadata")
+    if isinstance(metadata, dict) and isinstance(metadata.get("managedFields"), list):
+        return ApplyProblem(bad_request("metadata.managedFields must be nil"))
+    problem = check(shape, config)
+    if problem is not None:
+        return _broken(f"failed to create typed patch object ({describe(config)}): {problem}")
+    if shape.unnameable:
+        problem = check(shape, request.live, duplicates=True)
+        if problem is not None:
+            return _broken(f"failed to create typed live object ({describe(request.live)}): {problem}")
+    return None
+
+
+def _try(request: _Apply, managers: Managers, force: bool) -> Applied | ApplyProblem | list[Conflict]:
+    versions, live, reset, identity = request.versions, request.live, request.reset, request.identity
+    if not managers:
+        first = identify(BEFORE_FIRST_APPLY, UPDATE, versions.api_version, request.subresource)
+        existing = record_update(versions, request.empty, live, managers, first, request.now, reset)
+        if isinstance(existing, str):
+            return _broken(f"failed to create manager for existing fields: {existing}")
+        managers = existing
+    refused = _refuse(request)
+    if refused is not None:
+        return refused
+    settled = settle_all(versions, live, managers)
+    if isinstance(settled, str):
+        return _broken(settled)
+    last = settled.get(identity)
+    mine = difference_below(owned_fields(versions.shape, request.config), reset)
+    settled[identity] = Owned(mine, versions.api_version, last.time if last is not None else None)
+    new = _prune(versions, merge(versions.shape, live, request.config), settled, last)
+    after = give_way(settled, identity, Changes(versions, live, new, reset), force=force)
+    if isinstance(after, list):
+        return after
+    unchanged = same(live, new)
+    _finish(after, identity, None if unchanged else request.now)
+    return Applied(with_entries(live if unchanged else new, after), unchanged)
+
+
+def _finish(managers: Managers, identity: Identity, now: str | None) -> None:
+    """What is never owned leaves the applier's set; a change of the object, or none, decides about its time."""
+    mine = managers.pop(identity, None)
+    if mine is None:
+        return
+    fields = ordered(difference(mine.fields, NEVER_OWNED))
+    if fields:
+        managers[identity] = Owned(fields, mine.api_version, now or mine.time)
+
+
+def _prune(versions: Versions, merged: Object, managers: Managers, last: Owned | None) -> Object:
+    """``merged`` without what the applier wanted last time and nobody wants now."""
+    if last is None or not last.fields:
+        return merged
+    base = versions.see(merged, last.api_version)
+    if base is None:
+        return merged
+    pruned: Object = drop_own(base.shape, base.obj, last.fields)
+    wanted: dict[str, FieldSet] = {last.api_version: {}}
+    for owned in managers.values():
+        wanted[owned.api_version] = union(wanted.get(owned.api_version, {}), owned.fields)
+    at = last.api_version
+    for version, fields in wanted.items():
+        whole = base if version == last.api_version else versions.move(base.obj, version)
+        rest = pruned if version == at else getattr(versions.move(pruned, version), "obj", None)
+        if whole is not None and rest is not None:
+            pruned, at = give_back_owned(whole.shape, whole.obj, rest, fields), version
+    rest = pruned if at == last.api_version else getattr(versions.move(pruned, last.api_version), "obj", None)
+    if rest is None:
+        return base.obj
+    pruned = give_back_dangling(base.shape, base.obj, rest, last.fields)
+    if last.api_version == versions.api_version:
+        return pruned
+    back = versions.move(pruned, versions.api_version)
+    return merged if back is None else back.obj
+
+
+def _own(value: Any) -> Any:
+    """A copy of all containers."""
+    if isinstance(value, dict):
+        return {name: _own(item) for name, item in value.items()}
+    return [_own(item) for item in value] if isinstance(value, list) else value

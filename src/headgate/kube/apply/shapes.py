@@ -1,0 +1,256 @@
+"""What the schema tables mean for ownership: which values are one piece, and which have parts of their own.
+
+A :class:`Shape` is compiled once per type. ``LEAF`` values are owned whole; ``STRUCT``, ``MAP`` and ``LIST`` are owned
+part by part unless ``atomic``; ``ANY`` is a value without a schema, whose own form decides (a map has parts, a list
+has none). The tables are ``kube/schema.py``; the walks over values and shapes are ``owned.py``, ``compare.py``,
+``merge.py``, ``remove.py`` and ``check.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from headgate.kube.apply.paths import key_element, value_element
+from headgate.kube.schema import Field, GroupVersionKind, Schemas, Type
+
+
+class Kind(IntEnum):
+    LEAF = 0
+    STRUCT = 1
+    MAP = 2
+    LIST = 3
+    ANY = 4
+
+
+class Part(NamedTuple):
+    """One field of a struct: its path element and its shape."""
+
+    element: str
+    shape: Shape
+
+
+class Shape:
+    """Not frozen only because types may refer to themselves; nothing changes a shape once it is compiled."""
+
+    __slots__ = ("atomic", "defaults", "exact", "item", "keys", "kind", "parts", "scalar", "unnameable", "whole")
+
+    def __init__(
+        self, kind: Kind, *, atomic: bool = False, scalar: str = "", item: Shape | None = None, exact: bool = True
+    ) -> None:
+        self.kind = kind
+        self.atomic = atomic
+        self.scalar = scalar  # "string", "numeric", "boolean" or "untyped"
+        self.item = item  # of a map or list
+        self.parts: dict[str, Part] = {}  # of a struct
+        self.keys: tuple[str, ...] | None = None  # of a list: None: no identity, (): a set, else the key fields, sorted
+        self.defaults: Mapping[str, Any] = {}  # of absent key fields
+        self.exact = exact  # Python's == tells values of this shape apart as JSON does (it holds True == 1)
+        self.whole = kind is Kind.LEAF or atomic  # owned whole: a leaf of the field tree
+        self.unnameable = False  # somewhere inside, a list may hold an item that its keys cannot name
+
+
+_SCALARS: Final = {
+    "string": Shape(Kind.LEAF, scalar="string"),
+    "bytes": Shape(Kind.LEAF, scalar="string"),
+    "duration": Shape(Kind.LEAF, scalar="string"),
+    "int32": Shape(Kind.LEAF, scalar="numeric"),
+    "int64": Shape(Kind.LEAF, scalar="numeric"),
+    "float": Shape(Kind.LEAF, scalar="numeric"),
+    "bool": Shape(Kind.LEAF, scalar="boolean"),
+    "quantity": Shape(Kind.LEAF, scalar="untyped"),
+    "time": Shape(Kind.LEAF, scalar="untyped"),
+    "microtime": Shape(Kind.LEAF, scalar="untyped"),
+    # Served without a type, so that apply sees any value, though only numbers and strings come through decoding.
+    "intorstring": Shape(Kind.ANY),
+}
+
+ANY: Final = Shape(Kind.ANY, exact=False)
+_DOCUMENT: Final = Shape(Kind.ANY, atomic=True, exact=False)
+_FIELD_SET: Final = Shape(Kind.ANY, atomic=True)  # fieldsV1: nothing in it but maps
+
+_KUBERNETES: Final = "io.k8s."
+
+
+@lru_cache(maxsize=16)
+def _compiled(schemas: Schemas) -> dict[str, Shape]:
+    return {}
+
+
+def shape_of(schemas: Schemas, type_name: str) -> Shape:
+    known = _compiled(schemas)
+    shape = known.get(type_name)
+    return shape if shape is not None else _struct(schemas, type_name, known)
+
+
+def _struct(schemas: Schemas, type_name: str, known: dict[str, Shape]) -> Shape:
+    shape = known.get(type_name)
+    if shape is not None:
+        return shape
+    definition = schemas.types[type_name]
+    shape = known[type_name] = Shape(Kind.STRUCT, atomic=definition.atomic)
+    for field in definition.fields:
+        shape.parts[field.name] = Part(f"f:{field.name}", _field(schemas, type_name, field, known))
+    shape.exact = all(part.shape.exact for part in shape.parts.values())
+    shape.unnameable = any(part.shape.unnameable for part in shape.parts.values())
+    return shape
+
+
+def _field(schemas: Schemas, owner: str, field: Field, known: dict[str, Shape]) -> Shape:
+    kind = field.type.kind
+    if kind == "raw":
+        # In Kubernetes' own types that is a RawExtension: one document, one owner.
+        if field.name == "fieldsV1":
+            return _FIELD_SET
+        return _DOCUMENT if owner.startswith(_KUBERNETES) or field.map_atomic else ANY
+    if kind == "struct":
+        shape = _struct(schemas, field.type.ref, known)
+        return _made_atomic(shape) if field.map_atomic and not shape.atomic else shape
+    shape = _type(schemas, field.type, known)
+    if kind == "map":
+        return _container(Kind.MAP, shape.item, atomic=field.map_atomic)
+    if kind == "list" and field.list_type in ("set", "map"):
+        shape = _container(Kind.LIST, shape.item, atomic=False)
+        shape.keys = tuple(sorted(field.list_keys))
+        shape.defaults = _key_defaults(schemas, field)
+        shape.unnameable = shape.unnameable or _may_lack_keys(schemas, field, shape)
+    return shape
+
+
+def _type(schemas: Schemas, type_: Type, known: dict[str, Shape]) -> Shape:
+    match type_.kind:
+        case "struct":
+            return _struct(schemas, type_.ref, known)
+        case "list" | "map" if type_.items is not None:
+            kind = Kind.LIST if type_.kind == "list" else Kind.MAP
+            return _container(kind, _type(schemas, type_.items, known), atomic=kind is Kind.LIST)
+        case "raw":
+            return ANY
+        case _:
+            return _SCALARS[type_.kind]
+
+
+def _container(kind: Kind, item: Shape | None, *, atomic: bool) -> Shape:
+    shape = Shape(kind, atomic=atomic, item=item, exact=item is None or item.exact)
+    shape.unnameable = item is not None and item.unnameable
+    return shape
+
+
+def _made_atomic(shape: Shape) -> Shape:
+    """The same struct where a field says that it is one piece."""
+    out = Shape(shape.kind, atomic=True, item=shape.item, exact=shape.exact)
+    out.parts, out.unnameable = shape.parts, shape.unnameable
+    return out
+
+
+def _key_defaults(schemas: Schemas, field: Field) -> Mapping[str, Any]:
+    item = field.type.items
+    if item is None or item.kind != "struct":
+        return {}
+    fields = schemas.fields[item.ref]
+    return {
+        key: fields[key].default
+        for key in field.list_keys
+        if key in fields and fields[key].default is not msgspec.UNSET and fields[key].default is not None
+    }
+
+
+def _may_lack_keys(schemas: Schemas, field: Field, shape: Shape) -> bool:
+    """Whether a decoded item can come without all its keys. Sets of decoded scalars are never a problem."""
+    item = field.type.items
+    if not shape.keys or item is None:
+        return False
+    if item.kind != "struct":
+        return True
+    fields = schemas.fields[item.ref]
+    return not any(key in shape.defaults or (key in fields and _printed(fields[key])) for key in shape.keys)
+
+
+class BadItem(msgspec.Struct, frozen=True):
+    """A list item that its keys cannot name."""
+
+    reason: str
+
+
+def element_of(shape: Shape, item: Any) -> str | BadItem:
+    """The path element of an item of a list that is a set or a map."""
+    if not shape.keys:
+        return _set_element(item)
+    if item is None:
+        return BadItem("associative list with keys may not have a null element")
+    if not isinstance(item, dict):
+        return BadItem("associative list with keys may not have non-map elements")
+    pairs = []
+    for key in shape.keys:
+        if key in item:
+            pairs.append((key, item[key]))
+        elif key in shape.defaults:
+            pairs.append((key, shape.defaults[key]))
+    if not pairs:
+        names = " ".join(f'"{key}"' for key in shape.keys)
+        return BadItem(
+            f"associative list with keys has an element that omits all key fields [{names}]"
+            " (and doesn't have default values for any key fields)"
+        )
+    return key_element(pairs)
+
+
+def _set_element(item: Any) -> str | BadItem:
+    match item:
+        case dict():
+            return BadItem("associative list without keys has an element that's a map type")
+        case list():
+            return BadItem("not supported: associative list with lists as elements")
+        case None:
+            return BadItem("associative list without keys has an element that's an explicit null")
+        case _:
+            return value_element(item)
+
+
+@lru_cache(maxsize=16)
+def _kinds_of_types(schemas: Schemas) -> dict[str, GroupVersionKind]:
+    return {name: gvk for gvk, name in schemas.kinds.items()}
+
+
+def kind_of(schemas: Schemas, type_name: str) -> GroupVersionKind:
+    return _kinds_of_types(schemas)[type_name]
+
+
+@lru_cache(maxsize=1024)
+def zero(schemas: Schemas, type_name: str) -> Mapping[str, Any]:
+    """An object of the type before anything is set: what the server prints although it is empty."""
+    return {field.name: _zero_value(schemas, field) for field in schemas.types[type_name].fields if _printed(field)}
+
+
+# Structs in Go, so that an empty one is not left out by ``omitempty``, though they are scalars on the wire.
+_ZERO_STRUCTS: Final = {
+    "quantity": "0",
+    "intorstring": 0,
+    "duration": "0s",
+    "time": None,
+    "microtime": None,
+    "raw": None,
+}
+_ZERO_SCALARS: Final = {"string": "", "int32": 0, "int64": 0, "float": 0, "bool": False}
+
+
+def _printed(field: Field) -> bool:
+    if field.omit == "never":
+        return True
+    return (
+        not field.pointer
+        and field.omit == "empty"
+        and (field.type.kind == "struct" or field.type.kind in _ZERO_STRUCTS)
+    )
+
+
+def _zero_value(schemas: Schemas, field: Field) -> Any:
+    if field.pointer:
+        return None
+    if field.type.kind == "struct":
+        return zero(schemas, field.type.ref)
+    return _ZERO_STRUCTS.get(field.type.kind, _ZERO_SCALARS.get(field.type.kind))

@@ -1,0 +1,186 @@
+"""Recording who changed what: every write but an apply.
+
+:func:`track_update` compares the object before and after and gives what was added or changed to the manager that
+wrote it; everybody else lets go of it, and of what was removed. It never fails: an object whose ownership cannot be
+worked out loses its ``managedFields``. Apply is ``configure.py``; the steps it shares with updates are here.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from headgate.kube.apply.check import check
+from headgate.kube.apply.conflicts import Conflict, conflicts_of
+from headgate.kube.apply.managers import (
+    UPDATE,
+    Identity,
+    Managers,
+    Owned,
+    identify,
+    limit_updaters,
+    read_entries,
+    write_entries,
+)
+from headgate.kube.apply.owned import settle
+from headgate.kube.apply.sets import (
+    FieldNames,
+    FieldSet,
+    difference,
+    intersection,
+    of_fields,
+    ordered,
+    union,
+)
+from headgate.kube.apply.shapes import kind_of, zero
+from headgate.kube.apply.versions import Changes, Convert, Object, Versions
+from headgate.kube.schema import Schemas
+
+# What identifies an object or belongs to the server: nobody owns it.
+NEVER_OWNED: Final = of_fields(
+    (
+        ("apiVersion",),
+        ("kind",),
+        ("metadata",),
+        *(
+            ("metadata", name)
+            for name in (
+                "name",
+                "namespace",
+                "creationTimestamp",
+                "selfLink",
+                "uid",
+                "clusterName",
+                "generation",
+                "managedFields",
+                "resourceVersion",
+            )
+        ),
+    )
+)
+
+
+def track_update(
+    schemas: Schemas,
+    type_name: str,
+    live: Object | None,
+    new: Object,
+    *,
+    manager: str,
+    api_version: str,
+    subresource: str = "",
+    now: str,
+    reset: FieldNames = (),
+    convert: Convert | None = None,
+) -> Object:
+    """``new`` with its ``metadata.managedFields``; ``live`` is None for a create.
+
+    ``reset``: fields that this endpoint does not let the client change, by name.
+    """
+    managers = _starting_point(live, new, subresource)
+    bare = with_entries(new, {})
+    if not managers and live is not None and live["metadata"].get("uid"):
+        # Nobody has been tracked so far, by choice of a client: that goes on until somebody applies.
+        return bare
+    versions = Versions(schemas, type_name, api_version, convert)
+    identity = identify(manager, UPDATE, api_version, subresource)
+    before = live if live is not None else empty_object(schemas, type_name)
+    tracked = record_update(versions, before, bare, managers, identity, now, of_fields(reset))
+    return bare if isinstance(tracked, str) else with_entries(bare, tracked)
+
+
+def empty_object(schemas: Schemas, type_name: str) -> Object:
+    gvk = kind_of(schemas, type_name)
+    return {**zero(schemas, type_name), "apiVersion": gvk.api_version, "kind": gvk.kind}
+
+
+def with_entries(obj: Object, managers: Managers) -> Object:
+    """``obj`` with these managers and no others. The caller's object is not changed."""
+    metadata: dict[str, Any] = obj.get("metadata") or {}
+    if not managers and "managedFields" not in metadata:
+        return obj
+    metadata = {name: value for name, value in metadata.items() if name != "managedFields"}
+    if managers:
+        metadata["managedFields"] = write_entries(managers)
+    return {**obj, "metadata": metadata}
+
+
+def _starting_point(live: Object | None, new: Object, subresource: str) -> Managers:
+    """The managers before this write. A client may rewrite them, on the object itself but not on a subresource."""
+    if not subresource:
+        given = (new.get("metadata") or {}).get("managedFields")
+        if given is not None and (not given or given == [{}]):
+            return {}
+        managers = read_entries(given)
+        if managers and not isinstance(managers, str):
+            return managers
+    stored = read_entries((live or {}).get("metadata", {}).get("managedFields"))
+    return {} if isinstance(stored, str) else stored
+
+
+def record_update(
+    versions: Versions,
+    old: Object,
+    new: Object,
+    managers: Managers,
+    identity: Identity,
+    now: str,
+    reset: FieldSet,
+) -> Managers | str:
+    """The managers after ``identity`` turned ``old`` into ``new``, or why they cannot be told."""
+    shape = versions.shape
+    if shape.unnameable:
+        problem = check(shape, new, duplicates=True) or check(shape, old, duplicates=True)
+        if problem is not None:
+            return problem
+    settled = settle_all(versions, old, managers)
+    if isinstance(settled, str):
+        return settled
+    changes = Changes(versions, old, new, reset)
+    out = give_way(settled, None, changes, force=True)
+    if isinstance(out, list):  # cannot be: an update wins every conflict
+        return "conflicts"
+    mine = changes.in_version(versions.api_version)
+    gained = difference(union(mine.modified, mine.added), NEVER_OWNED) if mine is not None else {}
+    if gained:
+        previous = out.get(identity)
+        fields = union(gained, previous.fields) if previous is not None else gained
+        out[identity] = Owned(ordered(fields), versions.api_version, now)
+    return limit_updaters(out)
+
+
+def settle_all(versions: Versions, live: Object, managers: Managers) -> Managers | str:
+    """The managers with their sets fitted to the schema of today; those of versions that are gone fall out."""
+    out: Managers = {}
+    for identity, owned in managers.items():
+        if owned.api_version.count("/") > 1:
+            return f"unexpected GroupVersion string: {owned.api_version}"
+        seen = versions.see(live, owned.api_version)
+        if seen is not None:
+            fields = settle(seen.shape, owned.fields)
+            out[identity] = owned if fields is owned.fields else owned._replace(fields=fields)
+    return out
+
+
+def give_way(
+    managers: Managers, writer: Identity | None, changes: Changes, *, force: bool
+) -> Managers | list[Conflict]:
+    """Everybody but ``writer`` lets go of what changed. Without ``force`` that is a list of conflicts instead."""
+    out: Managers = {}
+    contested: list[tuple[Identity, FieldSet]] = []
+    for identity, owned in managers.items():
+        if identity == writer:
+            if owned.fields:
+                out[identity] = owned
+            continue
+        change = changes.in_version(owned.api_version)
+        if change is None:
+            continue
+        lost = intersection(owned.fields, union(change.modified, change.added))
+        if lost:
+            contested.append((identity, lost))
+        fields = difference(difference(owned.fields, lost), change.removed)
+        if fields:
+            out[identity] = owned if fields is owned.fields else owned._replace(fields=fields)
+    if contested and not force:
+        return conflicts_of(contested)
+    return out
