@@ -1,0 +1,60 @@
+"""Parts of a Job as error messages print them: the internal form, with Go's field names and every field present.
+
+See ``go_values.py`` for why. The pod template inside a job is printed by that module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+Object = dict[str, Any]
+
+
+def _raw(value: Any) -> Any:
+    """Encoded at once: the order of Go's fields is not alphabetical."""
+    return msgspec.Raw(msgspec.json.encode(value))
+
+
+def _list(values: Sequence[Any] | None) -> list[Any] | None:
+    return list(values) if values else None
+
+
+def pod_failure_policy(policy: Object | None) -> Any:
+    if policy is None:
+        return None
+    return _raw({"Rules": [_failure_rule(each) for each in policy.get("rules") or ()]})
+
+
+def _failure_rule(rule: Object) -> Object:
+    exit_codes = rule.get("onExitCodes")
+    patterns = [
+        {"Type": each.get("type", ""), "Status": each.get("status", "")} for each in rule.get("onPodConditions") or ()
+    ]
+    return {
+        "Action": rule.get("action", ""),
+        "OnExitCodes": None
+        if exit_codes is None
+        else {
+            "ContainerName": exit_codes.get("containerName"),
+            "Operator": exit_codes.get("operator", ""),
+            "Values": _list(exit_codes.get("values")),
+        },
+        "OnPodConditions": _list(patterns),
+    }
+
+
+def success_policy(policy: Object | None) -> Any:
+    if policy is None:
+        return None
+    rules = [
+        {"SucceededIndexes": each.get("succeededIndexes"), "SucceededCount": each.get("succeededCount")}
+        for each in policy.get("rules") or ()
+    ]
+    return _raw({"Rules": _list(rules)})
+
+
+def uncounted_terminated_pods(pods: Object) -> Any:
+    return _raw({"Succeeded": _list(pods.get("succeeded")), "Failed": _list(pods.get("failed"))})

@@ -1,0 +1,135 @@
+"""The rules of a Node: taints, addresses, resources, and what never changes once it is known.
+
+A node is created with its status: kubelets and cluster autoscalers register it whole.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from headgate.kube import names, quantity
+from headgate.kube.addresses import is_valid_cidr_for_legacy_field, warnings_for_cidr
+from headgate.kube.errors import (
+    ErrorKind,
+    FieldError,
+    FieldErrors,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
+from headgate.kube.validation.metadata import validate_object_meta, validate_object_meta_update
+from headgate.kube.validation.pod.resources import validate_amount
+from headgate.kube.validation.values import follows, positive
+
+Object = dict[str, Any]
+
+_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+
+
+def validate_taints(taints: list[Object], path: str) -> FieldErrors:
+    found: FieldErrors = []
+    seen: set[tuple[str, str]] = set()
+    for i, taint in enumerate(taints):
+        key, effect = taint.get("key", ""), taint.get("effect", "")
+        found += follows(names.is_qualified_name, key, f"{path}[{i}].key")
+        if complaints := names.is_valid_label_value(taint.get("value", "")):
+            found.append(invalid(f"{path}[{i}].value", taint["value"], ";".join(complaints)))
+        if not effect:
+            found.append(required(f"{path}[{i}].effect"))
+        elif effect not in _EFFECTS:
+            found.append(not_supported(f"{path}[{i}].effect", effect, _EFFECTS))
+        if (key, effect) in seen:
+            text = "taints must be unique by key and effect pair"
+            found.append(FieldError(ErrorKind.DUPLICATE, f"{path}[{i}]", _taint_value(taint), text))
+        seen.add((key, effect))
+    return found
+
+
+def _taint_value(taint: Object) -> Any:
+    shown = {
+        "Key": taint.get("key", ""),
+        "Value": taint.get("value", ""),
+        "Effect": taint.get("effect", ""),
+        "TimeAdded": taint.get("timeAdded"),
+    }
+    return msgspec.Raw(msgspec.json.encode(shown))
+
+
+def validate_node_create(node: Object) -> FieldErrors:
+    spec, status = node.get("spec") or {}, node.get("status") or {}
+    found = validate_object_meta(node["metadata"], namespaced=False, name_rule=names.name_is_dns_subdomain)
+    # The path is wrong upstream; clients read it so.
+    found += validate_taints(spec.get("taints") or [], "metadata.taints")
+    found += _validate_resources(status)
+    swap = (status.get("nodeInfo") or {}).get("swap") or {}
+    if "capacity" in swap:
+        found += positive(swap["capacity"], "metadata.nodeSwapStatus.capacity")
+    return found + _validate_pod_cidrs(spec.get("podCIDRs") or [])
+
+
+def _validate_resources(status: Object) -> FieldErrors:
+    return [
+        error
+        for field in ("capacity", "allocatable")
+        for name, amount in (status.get(field) or {}).items()
+        for error in validate_amount(name, quantity.amount(amount), f"status.{field}.{name}")
+    ]
+
+
+def _validate_pod_cidrs(cidrs: list[str]) -> FieldErrors:
+    found: FieldErrors = []
+    for i, cidr in enumerate(cidrs):
+        found += follows(is_valid_cidr_for_legacy_field, cidr, f"spec.podCIDRs[{i}]")
+    families = {":" in cidr for cidr in cidrs}
+    if len(cidrs) > 1 and not found and (len(families) != 2 or len(cidrs) > 2):
+        found.append(invalid("spec.podCIDRs", cidrs, "may specify no more than one CIDR for each IP family"))
+    return found
+
+
+def validate_node_update(new: Object, old: Object) -> FieldErrors:
+    return validate_node_create(new) + validate_node_status_update(new, old)
+
+
+def validate_node_status_update(new: Object, old: Object) -> FieldErrors:
+    spec, old_spec, status = new.get("spec") or {}, old.get("spec") or {}, new.get("status") or {}
+    found = validate_object_meta_update(new["metadata"], old["metadata"])
+    found += _validate_resources(status)
+    seen: list[Object] = []
+    for i, address in enumerate(status.get("addresses") or ()):
+        if address in seen:
+            shown = {"Type": address.get("type", ""), "Address": address.get("address", "")}
+            found.append(duplicate(f"status.addresses[{i}]", msgspec.Raw(msgspec.json.encode(shown))))
+        seen.append(address)
+    found += _validate_cidrs_kept(spec.get("podCIDRs") or [], old_spec.get("podCIDRs") or [])
+    if old_spec.get("providerID") and old_spec["providerID"] != spec.get("providerID"):
+        text = 'node updates may not change providerID except from "" to valid'
+        found.append(forbidden("spec.providerID", text))
+    found += validate_taints(spec.get("taints") or [], "metadata.taints")
+    if spec.get("externalID", "") != old_spec.get("externalID", ""):
+        found.append(forbidden("spec.externalID", "may not be updated"))
+    return found
+
+
+def _validate_cidrs_kept(new: list[str], old: list[str]) -> FieldErrors:
+    if not old:
+        return []
+    text = 'node updates may not change podCIDR except from "" to valid'
+    if len(new) != len(old):
+        return [forbidden("spec.podCIDRs", text)]
+    return [forbidden("spec.podCIDRs", text) for ours, theirs in zip(new, old, strict=True) if ours != theirs]
+
+
+def node_warnings(node: Object) -> list[str]:
+    spec = node.get("spec") or {}
+    warnings: list[str] = []
+    if "configSource" in spec:
+        warnings.append("spec.configSource: the feature is removed")
+    if spec.get("externalID"):
+        warnings.append("spec.externalID: this field is deprecated, and is unused by Kubernetes")
+    for i, cidr in enumerate(spec.get("podCIDRs") or ()):
+        warnings += warnings_for_cidr(f"spec.podCIDRs[{i}]", cidr)
+    return warnings

@@ -1,0 +1,106 @@
+"""Rules for single values that many kinds share: signs, immutability, names at a path, numbers that may be percents.
+
+Nothing here knows a kind. Rules over selectors are in ``selectors.py``; what a name may look like is ``kube/names.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Final
+
+from headgate.kube import names
+from headgate.kube.errors import FieldErrors, invalid, not_supported, required
+
+IMMUTABLE: Final = "field is immutable"
+NEGATIVE: Final = "must be greater than or equal to 0"
+NOT_POSITIVE: Final = "must be greater than zero"
+NOT_INTEGER: Final = "must be an integer"
+
+TextRule = Callable[[str], list[str]]
+
+
+def nonnegative(value: int, path: str) -> FieldErrors:
+    return [invalid(path, value, NEGATIVE)] if value < 0 else []
+
+
+def positive(value: int, path: str) -> FieldErrors:
+    return [invalid(path, value, NOT_POSITIVE)] if value <= 0 else []
+
+
+def nonnegative_fields(owner: Mapping[str, Any], path: str, fields: Collection[str]) -> FieldErrors:
+    """The same rule for several optional numbers of one object, in order."""
+    return [error for name in fields if name in owner for error in nonnegative(owner[name], f"{path}.{name}")]
+
+
+def immutable(new: Any, old: Any, path: str) -> FieldErrors:
+    """``new`` is what the message shows; absence is ``None`` on both sides."""
+    return [invalid(path, new, IMMUTABLE)] if new != old else []
+
+
+def follows(rule: TextRule, value: str, path: str) -> FieldErrors:
+    """Every complaint of a name rule, at one path."""
+    return [invalid(path, value, complaint) for complaint in rule(value)]
+
+
+def one_of(value: str, path: str, allowed: Collection[str]) -> FieldErrors:
+    """An enumeration whose choices the API lists in alphabetical order."""
+    return [] if value in allowed else [not_supported(path, value, sorted(allowed))]
+
+
+def required_one_of(value: str, path: str, allowed: Collection[str]) -> FieldErrors:
+    return one_of(value, path, allowed) if value else [required(path)]
+
+
+def has_label(labels: Mapping[str, str], path: str, key: str, expected: str) -> FieldErrors:
+    """``path`` is that of the metadata which holds the labels."""
+    if key not in labels:
+        return [required(f"{path}.labels[{key}]", f"must be '{expected}'")]
+    if labels[key] != expected:
+        return [invalid(f"{path}.labels[{key}]", dict(labels), f"must be '{expected}'")]
+    return []
+
+
+def domain_prefixed_path(value: str, path: str) -> FieldErrors:
+    """``acme.io/foo``: a domain, then a path within it."""
+    if not value:
+        return [required(path)]
+    host, _, rest = value.partition("/")
+    if not host or not rest:
+        return [invalid(path, value, 'must be a domain-prefixed path (such as "acme.io/foo")')]
+    found = follows(names.is_dns1123_subdomain, host, path)
+    return found + follows(names.is_http_path, rest, path)
+
+
+def port_number_or_name(value: int | str, path: str) -> FieldErrors:
+    """A target port: a number, or the name of a container's port."""
+    return follows(names.is_valid_port_name, value, path) if isinstance(value, str) else port_number(value, path)
+
+
+def port_number(value: int, path: str) -> FieldErrors:
+    return [invalid(path, value, complaint) for complaint in names.is_valid_port_num(value)]
+
+
+def nonnegative_int_or_percent(value: int | str, path: str) -> FieldErrors:
+    if isinstance(value, str):
+        return follows(names.is_valid_percent, value, path)
+    return nonnegative(value, path)
+
+
+def percent(value: int | str | None) -> int | None:
+    """The number in ``"25%"``; None for whole numbers and malformed texts."""
+    if isinstance(value, str) and not names.is_valid_percent(value):
+        return int(value[:-1])
+    return None
+
+
+def at_most_100_percent(value: int | str | None, path: str) -> FieldErrors:
+    number = percent(value)
+    return [invalid(path, value, "must not be greater than 100%")] if number is not None and number > 100 else []
+
+
+def int_or_percent_value(value: int | str | None) -> int:
+    """The number itself, a percent without its sign; nothing is nought."""
+    number = percent(value)
+    if number is not None:
+        return number
+    return value if isinstance(value, int) else 0
