@@ -1,0 +1,123 @@
+"""Which nodes a pod may and would like to run on: ``nodeSelector`` and node affinity.
+
+Selectors are read once into values and then asked about many nodes by labels and name. The terms of a node selector
+are alternatives; within a term all requirements hold. An empty term selects nothing, and so does a term that makes no
+sense: the others still count. Affinity between pods is a matter of the scheduler's plugins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from headgate.kube.labels import Operator, Requirement, Selector, check_requirement, from_set
+
+_OPERATORS: Final[dict[str, Operator]] = {
+    "In": "in",
+    "NotIn": "notin",
+    "Exists": "exists",
+    "DoesNotExist": "!",
+    "Gt": "gt",
+    "Lt": "lt",
+}
+NAME_FIELD: Final = "metadata.name"
+
+
+class NodeTerm(msgspec.Struct, frozen=True):
+    """Requirements on a node's labels and on its fields, all of which must hold."""
+
+    labels: Selector = Selector()
+    fields: tuple[Requirement, ...] = ()
+
+    def matches(self, labels: Mapping[str, str] | None, name: str) -> bool:
+        if not self.labels.matches(labels):
+            return False
+        # The name is the only field there is; a requirement on another sees the empty text.
+        return all(
+            ((name if field.key == NAME_FIELD else "") == field.values[0]) is (field.operator == "in")
+            for field in self.fields
+        )
+
+
+class NodeSelector(msgspec.Struct, frozen=True):
+    """Alternatives. Without any, nothing is selected."""
+
+    terms: tuple[NodeTerm, ...] = ()
+
+    def matches(self, labels: Mapping[str, str] | None, name: str) -> bool:
+        return any(term.matches(labels, name) for term in self.terms)
+
+
+class RequiredNodes(msgspec.Struct, frozen=True):
+    """What ``spec.nodeSelector`` and required node affinity ask for together."""
+
+    labels: Selector = Selector()
+    affinity: NodeSelector | None = None
+
+    def matches(self, labels: Mapping[str, str] | None, name: str) -> bool:
+        return self.labels.matches(labels) and (self.affinity is None or self.affinity.matches(labels, name))
+
+    @property
+    def is_everything(self) -> bool:
+        return self.affinity is None and self.labels.is_everything
+
+
+class PreferredNodes(msgspec.Struct, frozen=True):
+    """Weighted wishes."""
+
+    terms: tuple[tuple[int, NodeTerm], ...] = ()
+
+    def score(self, labels: Mapping[str, str] | None, name: str) -> int:
+        return sum(weight for weight, term in self.terms if term.matches(labels, name))
+
+
+def required_nodes(pod: Mapping[str, Any]) -> RequiredNodes:
+    spec = pod.get("spec") or {}
+    required = _node_affinity(spec).get("requiredDuringSchedulingIgnoredDuringExecution")
+    return RequiredNodes(
+        from_set(spec.get("nodeSelector") or {}), None if required is None else read_node_selector(required)
+    )
+
+
+def preferred_nodes(pod: Mapping[str, Any]) -> PreferredNodes:
+    wishes = _node_affinity(pod.get("spec") or {}).get("preferredDuringSchedulingIgnoredDuringExecution") or ()
+    read = ((wish.get("weight") or 0, read_node_term(wish.get("preference") or {})) for wish in wishes)
+    return PreferredNodes(tuple((weight, term) for weight, term in read if weight and term is not None))
+
+
+def read_node_selector(selector: Mapping[str, Any]) -> NodeSelector:
+    terms = (read_node_term(term) for term in selector.get("nodeSelectorTerms") or ())
+    return NodeSelector(tuple(term for term in terms if term is not None))
+
+
+def read_node_term(term: Mapping[str, Any]) -> NodeTerm | None:
+    """``None`` for a term that can select nothing: it is empty, or makes no sense."""
+    expressions = term.get("matchExpressions") or ()
+    fields = term.get("matchFields") or ()
+    if not expressions and not fields:
+        return None
+    labels = _read(expressions)
+    names = _read(fields)
+    if labels is None or names is None:
+        return None
+    if any(each.operator not in ("in", "notin") or len(each.values) != 1 for each in names):
+        return None
+    if any(check_requirement(each.key, each.operator, each.values) for each in labels):
+        return None
+    return NodeTerm(Selector(labels), names)
+
+
+def _read(expressions: Sequence[Mapping[str, Any]]) -> tuple[Requirement, ...] | None:
+    read = []
+    for expression in expressions:
+        operator = _OPERATORS.get(expression.get("operator", ""))
+        if operator is None:
+            return None
+        read.append(Requirement(expression.get("key", ""), operator, tuple(expression.get("values") or ())))
+    return tuple(read)
+
+
+def _node_affinity(spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    return (spec.get("affinity") or {}).get("nodeAffinity") or {}

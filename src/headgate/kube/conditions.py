@@ -1,0 +1,67 @@
+"""Status conditions, of pods and of every other kind: find one, set one, drop one.
+
+All functions return a new list and leave the old one alone; when nothing changes they return the very list they were
+given, so that ``new is old`` tells a writer that there is nothing to write. ``now`` is a wire timestamp (see
+``kube/timestamps.py``). The conditions of scheduling gates are in ``kube/gates.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+Condition = dict[str, Any]
+
+POD_SCHEDULED: Final = "PodScheduled"
+POD_READY: Final = "Ready"
+UNSCHEDULABLE: Final = "Unschedulable"
+SCHEDULER_ERROR: Final = "SchedulerError"
+
+_TIMES: Final = ("lastTransitionTime", "lastUpdateTime", "lastHeartbeatTime")
+
+
+def find(conditions: Sequence[Condition] | None, type_: str) -> Condition | None:
+    for each in conditions or ():
+        if each.get("type") == type_:
+            return each
+    return None
+
+
+def has_status(conditions: Sequence[Condition] | None, type_: str, status: str) -> bool:
+    found = find(conditions, type_)
+    return found is not None and found.get("status") == status
+
+
+def is_true(conditions: Sequence[Condition] | None, type_: str) -> bool:
+    return has_status(conditions, type_, "True")
+
+
+def is_false(conditions: Sequence[Condition] | None, type_: str) -> bool:
+    return has_status(conditions, type_, "False")
+
+
+def with_condition(conditions: list[Condition] | None, condition: Mapping[str, Any], now: str) -> list[Condition]:
+    """``conditions`` with ``condition`` in place of the one of its type, or at the end.
+
+    ``lastTransitionTime`` says when the *status* last changed: a new reason or message does not move it. A
+    transition time that the caller brings is used instead of ``now``.
+    """
+    old_list = conditions if conditions is not None else []
+    moved = condition.get("lastTransitionTime") or now
+    old = find(old_list, condition["type"])
+    if old is None:
+        return [*old_list, {**condition, "lastTransitionTime": moved}]
+    is_same_status = old.get("status") == condition.get("status")
+    new = {**condition, "lastTransitionTime": old.get("lastTransitionTime") if is_same_status else moved}
+    if _without_times(old) == _without_times(new) and is_same_status:
+        return old_list
+    return [new if each is old else each for each in old_list]
+
+
+def without_condition(conditions: list[Condition], type_: str) -> list[Condition]:
+    kept = [each for each in conditions if each.get("type") != type_]
+    return conditions if len(kept) == len(conditions) else kept
+
+
+def _without_times(condition: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in condition.items() if name not in _TIMES and value not in (None, "", 0)}

@@ -1,0 +1,59 @@
+"""Scheduling gates (KEP-3521): the words of ``spec.schedulingGates``.
+
+A pod with a gate is not scheduled; the API server says so in its ``PodScheduled`` condition when the pod is created.
+Gates can only be taken away later, never added. Whose gate is whose, and when to lift it, is ``capacity/``'s and
+``quota/``'s business; the rules of the API server about the field are in ``kube/validation/``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from headgate.kube import conditions
+
+SCHEDULING_GATED: Final = "SchedulingGated"
+GATED_MESSAGE: Final = "Scheduling is blocked due to non-empty scheduling gates"
+
+GATED_CONDITION: Final[Mapping[str, str]] = {
+    "type": conditions.POD_SCHEDULED,
+    "status": "False",
+    "reason": SCHEDULING_GATED,
+    "message": GATED_MESSAGE,
+}
+"""What a new pod with gates is told. It carries no ``observedGeneration``."""
+
+
+def gate_names(pod: Mapping[str, Any]) -> tuple[str, ...]:
+    """In the order of the specification."""
+    return tuple(gate.get("name", "") for gate in (pod.get("spec") or {}).get("schedulingGates") or ())
+
+
+def is_gated(pod: Mapping[str, Any]) -> bool:
+    return bool((pod.get("spec") or {}).get("schedulingGates"))
+
+
+def has_gate(pod: Mapping[str, Any], name: str) -> bool:
+    return name in gate_names(pod)
+
+
+def foreign_gates(pod: Mapping[str, Any], ours: Iterable[str]) -> tuple[str, ...]:
+    """Gates that somebody else has to lift."""
+    own = frozenset(ours)
+    return tuple(name for name in gate_names(pod) if name not in own)
+
+
+def waiting_message(names: Iterable[str]) -> str:
+    """The reason a scheduler gives for leaving the pod alone."""
+    return f"waiting for scheduling gates: [{' '.join(names)}]"
+
+
+def gated_condition(now: str) -> conditions.Condition:
+    """``now`` is a wire timestamp."""
+    return {**GATED_CONDITION, "lastTransitionTime": now}
+
+
+def says_gated(pod: Mapping[str, Any]) -> bool:
+    """Whether the pod's *condition* says so: it may outlive the last gate, and may be overwritten before that."""
+    found = conditions.find((pod.get("status") or {}).get("conditions"), conditions.POD_SCHEDULED)
+    return found is not None and found.get("reason") == SCHEDULING_GATED
