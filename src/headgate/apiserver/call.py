@@ -16,6 +16,7 @@ from headgate.apiserver.messages import Moment, Request
 from headgate.apiserver.negotiation import Output
 from headgate.apiserver.routes import Route
 from headgate.kube import timestamps
+from headgate.kube.apply import manager_name
 from headgate.kube.status import GroupResource
 from headgate.kube.strategy import Context, Strategy
 
@@ -70,7 +71,7 @@ class Call:
     @property
     def manager(self) -> str:
         """Who owns the fields of this write when no ``fieldManager`` is named: the client program."""
-        return self.request.header("user-agent").partition("/")[0] or "unknown"
+        return manager_name("", self.request.header("user-agent"))
 
     def warn(self, *texts: str) -> None:
         for text in texts:

@@ -15,7 +15,7 @@ import msgspec
 from headgate.store import Revision
 
 if TYPE_CHECKING:
-    from headgate.apiserver.watching import Watch
+    pass
 
 
 class Request(msgspec.Struct, frozen=True):

@@ -13,13 +13,13 @@ from urllib.parse import parse_qs
 import msgspec
 
 from headgate.kube import errors, fields, labels, status
+from headgate.kube.validation.metadata import validate_field_manager
 
 Query = Mapping[str, list[str]]
 
 EXACT: Final = "Exact"
 NOT_OLDER_THAN: Final = "NotOlderThan"
 _META_GROUP: Final = "meta.k8s.io"
-_FIELD_MANAGER_MAX_BYTES: Final = 128
 _FIELD_VALIDATIONS: Final = ("", "Ignore", "Strict", "Warn")
 _PROPAGATION_POLICIES: Final = ("Foreground", "Background", "Orphan")
 
@@ -152,26 +152,13 @@ def write_options(query: Query, kind: str, *, apply: bool = False) -> WriteOptio
         problems.append(errors.required("fieldManager", "is required for apply patch"))
     if not apply and force is not None:
         problems.append(errors.forbidden("force", "may not be specified for non-apply patch"))
-    problems += field_manager_problems(manager, "fieldManager")
+    problems += validate_field_manager(manager, "fieldManager")
     problems += _dry_run_problems(dry_run)
     if validation not in _FIELD_VALIDATIONS:
         problems.append(errors.not_supported("fieldValidation", validation, _FIELD_VALIDATIONS))
     if problems:
         return status.invalid(status.GroupResource(_META_GROUP, kind), "", problems)
     return WriteOptions(bool(dry_run), manager, validation or "Warn", force)
-
-
-def field_manager_problems(manager: str, path: str) -> errors.FieldErrors:
-    problems = []
-    if len(manager.encode()) > _FIELD_MANAGER_MAX_BYTES:
-        problems.append(errors.too_long(path, _FIELD_MANAGER_MAX_BYTES))
-    position = 0
-    for char in manager:
-        if not char.isprintable():
-            detail = f"invalid character U+{ord(char):04X} (at position {position})"
-            problems.append(errors.invalid(path, manager, detail))
-        position += len(char.encode())
-    return problems
 
 
 def _dry_run_problems(dry_run: list[str]) -> errors.FieldErrors:

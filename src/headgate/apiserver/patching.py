@@ -7,7 +7,7 @@ has said it wants (``kube/apply/``), and creates the object if there is none. Th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from typing import Any, Final
 
 from headgate.apiserver import bodies, options, records, updating, views, writing
@@ -15,7 +15,7 @@ from headgate.apiserver.call import Call
 from headgate.apiserver.kinds.kind import Kind
 from headgate.apiserver.messages import Effect, Response
 from headgate.kube import codec, errors, status
-from headgate.kube.apply import Applied, apply_config
+from headgate.kube.apply import Applied, apply_config, not_convertible
 from headgate.kube.patch import Patched, PatchProblem, apply_json_patch, apply_merge_patch, apply_strategic
 from headgate.kube.strategy import UpdateRules
 
@@ -115,7 +115,7 @@ def _run(call: Call, kind: Kind, how: str, old: Object, patch: Any) -> Patched |
 
 
 def _typed(
-    call: Call, kind: Kind, wanted: PatchOptions, patched: Any, duplicates: list[str]
+    call: Call, kind: Kind, wanted: PatchOptions, patched: Any, duplicates: Sequence[str]
 ) -> Object | status.ApiError:
     """What came out of the patch must still be an object of the kind; what the kind does not know is dropped."""
     decoded = codec.convert(call.api.schemas, kind.type_name, patched)
@@ -123,11 +123,11 @@ def _typed(
         return _unfit(patched, decoded.error)
     strict = [*duplicates, *decoded.unknown]
     if strict and wanted.field_validation == "Strict":
-        return _unfit(patched, bodies.strict_text(strict))
+        return _unfit(patched, "strict decoding error: " + ", ".join(strict))
     if wanted.field_validation == "Warn":
         call.warn(*strict)
     bodies.default_object(kind.gvk, decoded.obj)
-    return decoded.obj
+    return records.tidy(call.api, kind, decoded.obj)
 
 
 def _unfit(patched: Any, problem: str) -> status.ApiError:
@@ -162,6 +162,6 @@ def _applied(
         call.warn(*parsed.duplicates)
     decoded = codec.convert(call.api.schemas, kind.type_name, result.obj)
     if decoded.error is not None:
-        return status.internal_error(decoded.error)
+        return not_convertible(parsed.value, decoded.error).error
     bodies.default_object(kind.gvk, decoded.obj)
-    return decoded.obj
+    return records.tidy(call.api, kind, decoded.obj)

@@ -101,7 +101,7 @@ def collect(
 ) -> Page | status.ApiError:
     """Fill one page, reading on while the selectors leave it short."""
     store, kind = call.api.store, call.kind
-    everything = wanted.label_selector.empty and wanted.field_selector.empty
+    everything = wanted.label_selector.is_everything and wanted.field_selector.is_everything
     namespace = call.namespace if kind.namespaced and call.namespace else None
     items: list[Item] = []
     while True:

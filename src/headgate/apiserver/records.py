@@ -13,8 +13,8 @@ from typing import Any, Final
 import msgspec
 
 from headgate.apiserver.api import Api
-from headgate.apiserver.kinds.kind import Kind
 from headgate.apiserver.kinds.conversion import from_stored, to_stored
+from headgate.apiserver.kinds.kind import Kind
 from headgate.kube.codec import emit
 from headgate.store import Item, Revision
 

@@ -10,7 +10,7 @@ import asyncio
 import random
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Final
 
 from headgate.apiserver.api import Api
@@ -103,7 +103,7 @@ class Endpoint:
         finally:
             self._waiting.remove(entry)
 
-    async def events(self, watch: Watch) -> AsyncIterator[bytes]:
+    async def events(self, watch: Watch) -> AsyncGenerator[bytes, None]:
         """The stream of a watch until it ends, times out or the server stops; several events may come as one chunk."""
         wake = asyncio.Event()
         sleepers = self._sleepers.setdefault(watch.resource, set())

@@ -19,7 +19,7 @@ from headgate.apiserver.messages import Commit, Effect
 from headgate.kube import errors, status
 from headgate.kube.apply import keep_times
 from headgate.kube.strategy import UpdateRules
-from headgate.kube.validation.metadata import validate_metadata_create, validate_metadata_update
+from headgate.kube.validation.metadata import validate_common_meta, validate_common_meta_update
 from headgate.store import Item, Revision
 
 Object = dict[str, Any]
@@ -104,7 +104,7 @@ def prepare_create(call: Call, obj: Object) -> Object | status.ApiError:
     if problem is not None:
         return problem
     strategy.prepare_create(obj, call.context)
-    problems = strategy.validate_create(obj, call.context) or validate_metadata_create(metadata, kind.namespaced)
+    problems = strategy.validate_create(obj, call.context) or validate_common_meta(metadata, namespaced=kind.namespaced)
     if problems:
         return status.invalid(call.named_kind, metadata.get("name", ""), problems)
     call.warn(*strategy.warnings_create(obj, call.context))
@@ -198,9 +198,8 @@ def prepare_update(call: Call, new: Object, old: Object, rules: UpdateRules) -> 
     _keep("generation", metadata, before)
     rules.prepare(new, old, call.context)
     _keep_identity(new["metadata"], before)
-    problems = validate_metadata_update(new["metadata"], before, kind.namespaced) + rules.validate(
-        new, old, call.context
-    )
+    problems = validate_common_meta_update(new["metadata"], before, namespaced=kind.namespaced)
+    problems = problems + rules.validate(new, old, call.context)
     if problems:
         return status.invalid(call.named_kind, new["metadata"].get("name", ""), problems)
     call.warn(*rules.warnings(new, old, call.context))

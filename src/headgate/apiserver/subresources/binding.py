@@ -8,15 +8,14 @@ from typing import Any
 from headgate.apiserver import admission, bodies, options, records, views, writing
 from headgate.apiserver.call import Call
 from headgate.apiserver.messages import Effect, Response
-from headgate.kube import errors, status
-from headgate.kube.pods.binding import bind_pod
+from headgate.kube import status
+from headgate.kube.pods.binding import bind_pod, check_binding
 from headgate.kube.schema import GroupVersionKind
 
 Object = dict[str, Any]
 
 _BINDING = GroupVersionKind("", "v1", "Binding")
 _PODS = status.GroupResource("", "pods")
-_TARGETS = ("", "Node")
 
 
 def create(call: Call) -> Generator[Effect, Any, Response]:
@@ -35,10 +34,8 @@ def create(call: Call) -> Generator[Effect, Any, Response]:
 def _bind(call: Call, binding: Object, dry_run: bool) -> Generator[Effect, Any, status.ApiError | None]:
     metadata = binding["metadata"]
     name = call.route.name or metadata.get("name", "")
-    problem = writing.match_namespace(call.namespace, metadata)
-    if problem is None and metadata.get("name", "") != name:
-        problem = status.bad_request("name in URL does not match name in Binding object")
-    problem = problem or _target_problem(binding) or admission.admit_create(call, binding)
+    problem = writing.match_namespace(call.namespace, metadata) or admission.admit_create(call, binding)
+    problem = problem or check_binding(binding, name)
     if problem is not None:
         return problem
     kind = call.api.kinds.by_gvk(GroupVersionKind("", "v1", "Pod"))
@@ -55,17 +52,6 @@ def _bind(call: Call, binding: Object, dry_run: bool) -> Generator[Effect, Any, 
         return None
     staged = writing.stage(call, kind, records.tidy(call.api, kind, bound))
     return (yield from writing.commit(staged.revision))
-
-
-def _target_problem(binding: Object) -> status.ApiError | None:
-    """The real server gives these field errors no reason, hence a 500 (a quirk that clients see)."""
-    target = binding.get("target") or {}
-    problems: errors.FieldErrors = []
-    if target.get("kind", "") not in _TARGETS:
-        problems.append(errors.not_supported("target.kind", target["kind"], ["Node", "<empty>"]))
-    if not target.get("name"):
-        problems.append(errors.required("target.name"))
-    return status.unknown_error(errors.aggregate(problems)) if problems else None
 
 
 def _preconditions(call: Call, metadata: Object, uid: str, version: str, name: str) -> status.ApiError | None:

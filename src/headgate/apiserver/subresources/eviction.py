@@ -76,7 +76,7 @@ def _delete(
     if problem is not None:
         return problem
     if not wanted.dry_run:
-        marked = {**pod, "status": conditions.with_condition(pod.get("status") or {}, _TARGETED, call.now)}
+        marked = {**pod, "status": _with_condition(pod.get("status") or {}, _TARGETED, call.now)}
         if marked != pod:
             item = writing.stage(call, call.kind, records.tidy(call.api, call.kind, marked))
     deleted = yield from deleting.delete_item(call, item, options.without_preconditions(wanted))
@@ -114,16 +114,19 @@ def _covers(budget: Object, pod: Object) -> bool:
 
 
 def _is_ready(pod: Object) -> bool:
-    ready = conditions.find_condition(pod.get("status") or {}, "Ready")
-    return ready is not None and ready.get("status") == "True"
+    return conditions.is_true((pod.get("status") or {}).get("conditions"), conditions.POD_READY)
+
+
+def _with_condition(holder: Object, condition: Object, now: str) -> Object:
+    return {**holder, "conditions": conditions.with_condition(holder.get("conditions"), condition, now)}
 
 
 def _lets_unhealthy_go(budget: Object) -> bool:
     if (budget.get("spec") or {}).get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
         return True
     counts = budget.get("status") or {}
-    desired = counts.get("desiredHealthy", 0)
-    return desired > 0 and counts.get("currentHealthy", 0) >= desired
+    desired, current = counts.get("desiredHealthy", 0), counts.get("currentHealthy", 0)
+    return bool(desired > 0 and current >= desired)
 
 
 def _refusal(budget: Object) -> status.ApiError | None:
@@ -141,7 +144,7 @@ def _refusal(budget: Object) -> status.ApiError | None:
 
 
 def _why_none(name: str, counts: Object) -> str:
-    condition = conditions.find_condition(counts, "DisruptionAllowed") or {}
+    condition = conditions.find(counts.get("conditions"), "DisruptionAllowed") or {}
     blocked = condition.get("status") == "False" and bool(condition.get("message"))
     lead = f"The disruption budget {name} does not allow evicting pods currently"
     if blocked and condition.get("reason") == "SyncFailed":
@@ -171,5 +174,5 @@ def _stage_decrement(call: Call, budget: Object, pod_name: str) -> None:
             "reason": "InsufficientPods",
             "observedGeneration": counts.get("observedGeneration", 0),
         }
-        counts = conditions.with_condition(counts, blocked, call.now)
+        counts = _with_condition(counts, blocked, call.now)
     writing.stage(call, kind, records.tidy(call.api, kind, {**budget, "status": counts}))

@@ -1,0 +1,133 @@
+"""The embedded API server without sockets, clock or disk: requests go straight to ``handle``.
+
+Commits succeed at once unless a test says otherwise; time stands still until a test moves it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+from urllib.parse import urlencode
+
+import msgspec
+
+from headgate import schemas
+from headgate.apiserver.api import Api, User
+from headgate.apiserver.handle import handle
+from headgate.apiserver.kinds.builtin import BUILTIN
+from headgate.apiserver.messages import Commit, Moment, Request, Response
+from headgate.apiserver.watching import Watch
+from headgate.kube.features import Features
+from headgate.kube.schema import Schemas
+from headgate.store import Store
+
+TOKEN = "token"
+
+
+@cache
+def all_schemas() -> Schemas:
+    return Schemas.load(schemas.read())
+
+
+class Reply(msgspec.Struct, frozen=True):
+    status: int
+    body: Any
+    headers: tuple[tuple[str, str], ...]
+
+    @property
+    def warnings(self) -> list[str]:
+        return [value for name, value in self.headers if name == "Warning"]
+
+
+class Embedded:
+    def __init__(self, *, features: Features | None = None, store: Store | None = None, namespace: str = "t") -> None:
+        self.api = Api(
+            schemas=all_schemas(),
+            kinds=BUILTIN,
+            store=store or Store(),
+            features=features or Features(),
+            users={TOKEN: User("admin", ("system:masters",))},
+            version={"gitVersion": "v1.35.8"},
+        )
+        self.epoch_s = 1_700_000_000.0
+        self.disk_error: str | None = None
+        self._uids = (f"00000000-0000-4000-8000-{number:012d}" for number in itertools.count(1))
+        self._suffixes = (f"{number:05d}" for number in itertools.count(1))
+        if namespace:
+            self.post("/api/v1/namespaces", {"metadata": {"name": namespace}})
+
+    def send(self, request: Request) -> Response | Watch:
+        moment = Moment(self.epoch_s, lambda: next(self._uids), lambda: next(self._suffixes))
+        steps = handle(self.api, request, moment)
+        try:
+            effect = next(steps)
+            while True:
+                effect = steps.send(self._perform(effect))
+        except StopIteration as done:
+            answer: Response | Watch = done.value
+            return answer
+
+    def _perform(self, effect: object) -> object:
+        if not isinstance(effect, Commit):
+            return False
+        if self.disk_error is not None:
+            self.api.store.rollback()
+            return self.disk_error
+        self.api.store.commit(effect.revision)
+        return None
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        query: Mapping[str, Any] | None = None,
+        content_type: str = "application/json",
+        **headers: str,
+    ) -> Reply:
+        sent = {"authorization": f"Bearer {TOKEN}", "content-type": content_type, "user-agent": "test/1"}
+        sent |= {name.replace("_", "-"): value for name, value in headers.items()}
+        data = b"" if body is None else body if isinstance(body, bytes) else msgspec.json.encode(body)
+        answer = self.send(Request(method, path, urlencode(query or {}, doseq=True), sent, data))
+        assert isinstance(answer, Response), "this is a watch: use watch()"
+        parsed = msgspec.json.decode(answer.body) if answer.content_type.startswith("application/json") else answer.body
+        return Reply(answer.status, parsed, answer.headers)
+
+    def get(self, path: str, **query: Any) -> Reply:
+        return self.call("GET", path, query=query)
+
+    def post(self, path: str, body: Any, **query: Any) -> Reply:
+        return self.call("POST", path, body, query=query)
+
+    def put(self, path: str, body: Any, **query: Any) -> Reply:
+        return self.call("PUT", path, body, query=query)
+
+    def delete(self, path: str, body: Any = None, **query: Any) -> Reply:
+        return self.call("DELETE", path, body, query=query)
+
+    def patch(self, path: str, body: Any, how: str = "merge", **query: Any) -> Reply:
+        types = {"json": "json-patch+json", "merge": "merge-patch+json", "strategic": "strategic-merge-patch+json"}
+        return self.call("PATCH", path, body, query=query, content_type=f"application/{types.get(how, how)}")
+
+    def apply(self, path: str, body: Any, manager: str, **query: Any) -> Reply:
+        query = {"fieldManager": manager, **query}
+        return self.call("PATCH", path, body, query=query, content_type="application/apply-patch+yaml")
+
+    def watch(self, path: str, **query: Any) -> Watch:
+        sent = {"authorization": f"Bearer {TOKEN}"}
+        answer = self.send(Request("GET", path, urlencode({"watch": "1", **query}), sent))
+        assert isinstance(answer, Watch), answer
+        return answer
+
+
+def events(watch: Watch) -> list[tuple[str, Any]]:
+    """What the watch has to say now, decoded."""
+    decoded = [msgspec.json.decode(line) for line in watch.pull()]
+    return [(event["type"], event["object"]) for event in decoded]
+
+
+def a_pod(name: str = "a", **spec: Any) -> dict[str, Any]:
+    return {"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "i"}], **spec}}
