@@ -18,6 +18,7 @@ from headgate.apiserver import (
     options,
     patching,
     reading,
+    reviews,
     routes,
     updating,
     views,
@@ -99,6 +100,8 @@ def _resource(api: Api, request: Request, moment: Moment, route: routes.Route, k
         act = _ON_OBJECT.get(verb)
         if act is None or verb not in kind.verbs:
             return views.refuse(status.method_not_allowed())
+        if not kind.stored:
+            return views.refuse(reviews.unsupported(call), call.output)
         return (yield from act(call))
     return (yield from _collection(call, verb))
 
@@ -116,6 +119,8 @@ def _misplaced(route: routes.Route, kind: Kind) -> status.ApiError | None:
 
 def _collection(call: Call, verb: str) -> Answering:
     kind = call.kind
+    if not kind.stored:
+        return (yield from _question(call, verb))
     if verb == "get" and "list" in kind.verbs:
         wanted = options.list_options(call.query, force_watch=call.route.deprecated_watch)
         if isinstance(wanted, status.ApiError):
@@ -125,11 +130,19 @@ def _collection(call: Call, verb: str) -> Answering:
         return (yield from reading.list_objects(call))
     scoped = bool(call.route.namespace) or not kind.namespaced
     if verb == "create" and "create" in kind.verbs and scoped:
-        if kind.plural == "bindings" and not kind.group:
-            return (yield from binding.create(call))
         return (yield from creating.create(call))
     if verb == "delete" and "deletecollection" in kind.verbs and scoped:
         return (yield from deleting.delete_collection(call))
+    return views.refuse(status.method_not_allowed())
+
+
+def _question(call: Call, verb: str) -> Answering:
+    """Kinds of which nothing is kept: bindings and reviews."""
+    if verb == "create" and "create" in call.kind.verbs:
+        act = binding.create if call.kind.kind == "Binding" else reviews.create
+        return (yield from act(call))
+    if verb == "get" and "list" in call.kind.verbs:
+        return views.refuse(reviews.unsupported(call), call.output)
     return views.refuse(status.method_not_allowed())
 
 
