@@ -18,7 +18,10 @@ def default_requests(spec: Object) -> None:
         for container in spec.get(field) or ():
             resources = container.get("resources")
             if resources and resources.get("limits"):
-                resources["requests"] = {**resources["limits"], **(resources.get("requests") or {})}
+                requests = dict(resources.get("requests") or {})
+                for name, value in resources["limits"].items():
+                    requests.setdefault(name, value)
+                resources["requests"] = requests
     resources = spec.get("resources")
     if resources:
         _default_pod_limits(spec, resources)

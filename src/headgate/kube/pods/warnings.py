@@ -93,7 +93,7 @@ def _warnings(spec: Object, meta: Object, prefix: str) -> Iterator[str]:
 
 
 def _node_label_warnings(spec: Object, path: str) -> Iterator[str]:
-    for key in sorted(spec.get("nodeSelector") or ()):
+    for key in spec.get("nodeSelector") or ():
         if key in _NODE_LABELS:
             yield f"{path}.nodeSelector[{key}]: {_NODE_LABELS[key]}"
     node = (spec.get("affinity") or {}).get("nodeAffinity") or {}

@@ -1,5 +1,6 @@
 """Rules for labels and for the selectors over them, wherever in an object they stand.
 
+The API server walks maps in no fixed order; here, as mostly there, it is the order of the document.
 Matching a selector is ``kube/labels.py``; the labels of an object's own metadata are checked from
 ``validation/metadata.py``.
 """
@@ -22,7 +23,7 @@ def validate_label_name(name: str, path: str) -> FieldErrors:
 
 def validate_labels(labels: Mapping[str, str] | None, path: str) -> FieldErrors:
     errors: FieldErrors = []
-    for key, value in sorted(labels.items()) if labels else ():
+    for key, value in labels.items() if labels else ():
         errors += validate_label_name(key, path)
         errors += [invalid(path, value, complaint) for complaint in is_valid_label_value(value)]
     return errors

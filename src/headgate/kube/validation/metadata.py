@@ -108,9 +108,7 @@ def _validate_namespace(namespace: str, namespaced: bool, path: str) -> FieldErr
 def validate_annotations(annotations: Mapping[str, str] | None, path: str) -> FieldErrors:
     if not annotations:
         return []
-    errors = [
-        invalid(path, key, complaint) for key in sorted(annotations) for complaint in is_qualified_name(key.lower())
-    ]
+    errors = [invalid(path, key, complaint) for key in annotations for complaint in is_qualified_name(key.lower())]
     if sum(_bytes(key) + _bytes(value) for key, value in annotations.items()) > MAX_ANNOTATION_BYTES:
         errors.append(too_long(path, MAX_ANNOTATION_BYTES))
     return errors

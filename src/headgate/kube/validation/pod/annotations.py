@@ -43,10 +43,10 @@ def validate_pod_annotations(
         errors.append(invalid(f"{path}[{DELETION_COST}]", annotations[DELETION_COST], "must be a 32bit integer"))
     if SECCOMP_POD in annotations:
         errors += _validate_seccomp(annotations[SECCOMP_POD], f"{path}.{SECCOMP_POD}")
-    for key, profile in sorted(annotations.items()):
+    for key, profile in annotations.items():
         if key.startswith(SECCOMP_CONTAINER):
             errors += _validate_seccomp(profile, f"{path}.{key}")
-    for key, profile in sorted(annotations.items()):
+    for key, profile in annotations.items():
         if key.startswith(APP_ARMOR):
             errors += _validate_app_armor(key, profile, spec, f"{path}[{key}]")
     return errors
@@ -83,14 +83,14 @@ def validate_annotation_updates(
 ) -> FieldErrors:
     errors: FieldErrors = []
     new, old = new or {}, old or {}
-    for key in sorted(old):
+    for key in old:
         if new.get(key) == old[key]:
             continue
         if key.startswith(APP_ARMOR):
             errors.append(forbidden(f"{path}[{key}]", "may not remove or update AppArmor annotations"))
         if key == MIRROR:
             errors.append(forbidden(f"{path}[{key}]", "may not remove or update mirror pod annotation"))
-    for key in sorted(new):
+    for key in new:
         if key in old:
             continue
         if key.startswith(APP_ARMOR):

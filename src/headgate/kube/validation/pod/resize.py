@@ -22,9 +22,9 @@ def validate_pod_resize(new: Object, old: Object, features: Features, *, allow_p
     """``new`` as :func:`headgate.kube.pods.strategy.prepare_pod_resize` leaves it."""
     meta, spec, old_spec = new["metadata"], new["spec"], old["spec"]
     if MIRROR in (old["metadata"].get("annotations") or {}):
-        return [forbidden("", "static pods cannot be resized")]
+        return [forbidden("[]", "static pods cannot be resized")]
     if (old_spec.get("os") or {}).get("name") == "windows":
-        return [forbidden("", "windows pods cannot be resized")]
+        return [forbidden("[]", "windows pods cannot be resized")]
     errors = validate_object_meta_update(meta, old["metadata"])
     errors += validate_metadata_and_spec(meta, spec, options_of(old, allow_privileged))
     if qos_class(old) != compute_qos_class(spec):
@@ -37,7 +37,7 @@ def validate_pod_resize(new: Object, old: Object, features: Features, *, allow_p
             "resize of pods with pod-level resources is forbidden when InPlacePodLevelResourcesVerticalScalingEnabled "
             "feature gate is disabled"
         )
-        return [*errors, forbidden("", detail)]
+        return [*errors, forbidden("[]", detail)]
     misplaced = _validate_order(spec, old_spec)
     if misplaced:
         return errors + misplaced

@@ -130,8 +130,8 @@ def _validate_requirements(
     resources: Object, check_name: NameCheck, claim_names: AbstractSet[str], path: str, options: PodOptions
 ) -> FieldErrors:
     errors: FieldErrors = []
-    limits = {name: quantity.amount(value) for name, value in sorted((resources.get("limits") or {}).items())}
-    requests = {name: quantity.amount(value) for name, value in sorted((resources.get("requests") or {}).items())}
+    limits = {name: quantity.amount(value) for name, value in (resources.get("limits") or {}).items()}
+    requests = {name: quantity.amount(value) for name, value in (resources.get("requests") or {}).items()}
     for name, value in limits.items():
         at = f"{path}.limits[{name}]"
         errors += check_name(name, at)
@@ -218,16 +218,16 @@ def validate_pod_resources(spec: Object, claim_names: AbstractSet[str], path: st
 def _validate_consistency(spec: Object, resources: Object, path: str) -> FieldErrors:
     errors: FieldErrors = []
     requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
-    for name, total in sorted(sum_containers(spec, "requests").items()):
+    for name, total in sum_containers(spec, "requests").items():
         if name in requests and total > (own := quantity.amount(requests[name])):
             detail = f"must be greater than or equal to aggregate container requests of {total.canonical}"
             errors.append(invalid(f"{path}.requests[{name}]", own.canonical, detail))
-    for name, total in sorted(sum_containers(spec, "limits").items()):
+    for name, total in sum_containers(spec, "limits").items():
         if is_huge_page(name) and name in limits and total > (own := quantity.amount(limits[name])):
             detail = f"must be greater than or equal to aggregate container limits of {total.canonical}"
             errors.append(invalid(f"{path}.limits[{name}]", own.canonical, detail))
     for index, container in enumerate(spec.get("containers") or ()):
-        for name, value in sorted(((container.get("resources") or {}).get("limits") or {}).items()):
+        for name, value in ((container.get("resources") or {}).get("limits") or {}).items():
             limit = quantity.amount(value)
             if name in limits and limit > (own := quantity.amount(limits[name])):
                 detail = f"must be less than or equal to pod limits of {own.canonical}"

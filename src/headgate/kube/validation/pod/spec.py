@@ -137,7 +137,7 @@ def _validate_names(spec: Object, rules: tuple[tuple[str, Callable[[str], list[s
 
 def _validate_resource_claims(claims: Sequence[Object], is_mirror: bool, path: str) -> FieldErrors:
     if is_mirror:
-        return [forbidden("", "static pods do not support resource claims") for _ in claims]
+        return [forbidden("[]", "static pods do not support resource claims") for _ in claims]
     errors: FieldErrors = []
     names: set[str] = set()
     for index, claim in enumerate(claims):

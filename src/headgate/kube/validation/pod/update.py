@@ -206,7 +206,7 @@ def validate_pod_ephemeral_containers(
     """The ``ephemeralcontainers`` subresource: containers may be added, never changed or removed."""
     errors = _validate_whole(new, old, options_of(old, allow_privileged))
     if MIRROR in (old["metadata"].get("annotations") or {}):
-        return [forbidden("", "static pods do not support ephemeral containers")]
+        return [forbidden("[]", "static pods do not support ephemeral containers")]
     after = {each.get("name", ""): each for each in new["spec"].get("ephemeralContainers") or ()}
     path = "spec.ephemeralContainers"
     for before in old["spec"].get("ephemeralContainers") or ():

@@ -158,7 +158,7 @@ def _validate_storageos(source: Object, path: str) -> FieldErrors:
 
 def _validate_flex(source: Object, path: str) -> FieldErrors:
     errors = _needs("driver")(source, path)
-    for key in sorted(source.get("options") or ()):
+    for key in source.get("options") or ():
         domain = f".{key.partition('/')[0].lower()}"
         if domain.endswith((".kubernetes.io", ".k8s.io")):
             detail = "kubernetes.io and k8s.io namespaces are reserved"
