@@ -112,6 +112,8 @@ def _field_row(each: WireField) -> dict[str, Any]:
         row["pointer"] = True
     if each.omit != "empty":
         row["omit"] = each.omit
+    if each.embedded:
+        row["embedded"] = each.embedded
     return row | each.rules
 
 

@@ -8,7 +8,7 @@ adds them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tools.schemas.go_types import GoField, GoPackage
@@ -42,6 +42,7 @@ class WireField:
     type: dict[str, Any]
     pointer: bool
     omit: str
+    embedded: str = ""
     rules: dict[str, Any] = field(default_factory=dict)  # filled from OpenAPI
 
 
@@ -78,8 +79,9 @@ class Walker:
     def _fields(self, package: GoPackage, declaration: list[GoField]) -> Iterator[WireField]:
         for each in declaration:
             if "inline" in each.options or not each.json_name:
-                inner, name = self._resolve(package, each.expression.lstrip("*"))
-                yield from self._fields(*self._declaration(inner.path, name))
+                home, name = self._resolve(package, each.expression.lstrip("*"))
+                for inner in self._fields(*self._declaration(home.path, name)):
+                    yield replace(inner, embedded=f"{name}.{inner.embedded}".rstrip("."))
                 continue
             omit = "zero" if "omitzero" in each.options else "empty" if "omitempty" in each.options else "never"
             pointer = each.expression.startswith("*")

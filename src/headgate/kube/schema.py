@@ -45,6 +45,7 @@ class Field(msgspec.Struct, frozen=True, omit_defaults=True):
     ``omit``: when the server leaves the field out of an answer. ``empty``: nil pointers, zero scalars and empty
     lists and maps, but a struct that is not a pointer is printed as ``{}``; ``zero``: also an empty struct or time;
     ``never``: printed always (``null`` for a nil list or map, the zero value otherwise).
+    ``embedded``: the Go struct that the field is inherited from (``VolumeSource``); decoding errors print it.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Field(msgspec.Struct, frozen=True, omit_defaults=True):
     merge_key: str = ""
     patch_strategy: tuple[Literal["merge", "replace", "retainKeys"], ...] = ()
     enum: tuple[str, ...] = ()
+    embedded: str = ""
 
 
 class TypeDef(msgspec.Struct, frozen=True, omit_defaults=True):

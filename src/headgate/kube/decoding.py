@@ -1,0 +1,322 @@
+"""A plain JSON value as an object of a type: what Go's strict decoder makes of it.
+
+The result is in *normal form*: whatever Go cannot tell from an absent field is absent (nulls, empty lists and maps,
+zeros and empty structs that are not behind a pointer), quantities, times and base64 are canonical, unknown fields are
+gone. All dicts and lists are new, except inside raw values, which are shared. ``encoding.py`` is the way back to what
+the server prints. Single scalars are read in ``scalars.py``; whoever wants the bytes read starts at ``codec.py``.
+
+Every type is compiled once into a closure; the closures take ``(value, reading, path)``, where the path is a chain of
+pairs ending in None, unrolled only to word a complaint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Final
+
+import msgspec
+
+from headgate.kube import scalars
+from headgate.kube.errors import quote
+from headgate.kube.json_text import MAX_COMPLAINTS, Repeated
+from headgate.kube.schema import Field, Schemas, Type
+
+Object = dict[str, Any]
+Path = tuple[Any, str | int] | None
+Reader = Callable[[Any, "Reading", Path], Any]
+_Rule = tuple[str, type | None, bool, Reader]  # name, class that needs no look, keep zeros, reader for all else
+
+_ABSENT: Final = object()
+_MAX_SHAPES: Final = 256  # remembered per type; which fields are present repeats from object to object
+
+
+class Decoded(msgspec.Struct, frozen=True):
+    """``unknown``: the strict decoder's complaints, unknown and repeated fields in the order of the document."""
+
+    obj: Object
+    unknown: list[str] = []
+    error: str | None = None
+
+
+def convert(schemas: Schemas, type_name: str, value: Any) -> Decoded:
+    reading = Reading(schemas, type_name)
+    try:
+        obj = {} if value is None else _compiled(schemas).struct(type_name)(value, reading, None)
+    except scalars.Refused as problem:
+        return Decoded({}, error=str(problem))
+    if reading.error is not None:
+        return Decoded({}, error=reading.error)
+    return Decoded(obj, reading.complaints)
+
+
+class Reading:
+    """What one conversion has to say besides its result.
+
+    As in Go the first value of a wrong type is remembered and reading goes on, while a value that a type's own
+    parser refuses ends it at once: :class:`headgate.kube.scalars.Refused`.
+    """
+
+    __slots__ = ("_root", "_schemas", "complaints", "error")
+
+    def __init__(self, schemas: Schemas, root: str) -> None:
+        self._schemas = schemas
+        self._root = root
+        self.complaints: list[str] = []
+        self.error: str | None = None
+
+    def complain(self, word: str, path: Path, key: str) -> None:
+        text = f"{word} field {quote(_dotted((path, key)))}"
+        if len(self.complaints) < MAX_COMPLAINTS and text not in self.complaints:
+            self.complaints.append(text)
+
+    def fail(self, text: str) -> Any:
+        if self.error is None:
+            self.error = text
+        return _ABSENT
+
+    def mismatch(self, path: Path, found: str, go_type: str) -> str:
+        return f"json: cannot unmarshal {found} into {self._place(path)} of type {go_type}"
+
+    def _place(self, path: Path) -> str:
+        """Where ``path`` is, as Go names it: the innermost struct and the fields on the way, no indexes, no keys."""
+        here, struct, names = Type("struct", ref=self._root), "", []
+        for key in _keys(path):
+            if here.kind == "struct":
+                field = self._schemas.fields[here.ref][str(key)]
+                struct = here.ref.rpartition(".")[2]
+                names += [field.embedded, field.name] if field.embedded else [field.name]
+                here = field.type
+            elif here.items is not None:
+                here = here.items
+        return f"Go struct field {struct}.{'.'.join(names)}" if names else "Go value"
+
+
+def _keys(path: Path) -> list[str | int]:
+    keys = []
+    while path is not None:
+        path, key = path
+        keys.append(key)
+    return keys[::-1]
+
+
+def _dotted(path: Path) -> str:
+    return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in _keys(path)).removeprefix(".")
+
+
+@lru_cache(maxsize=8)
+def _compiled(schemas: Schemas) -> _Compiler:
+    return _Compiler(schemas)
+
+
+class _Compiler:
+    def __init__(self, schemas: Schemas) -> None:
+        self._schemas = schemas
+        self._structs: dict[str, Reader] = {}
+
+    def struct(self, name: str) -> Reader:
+        if name not in self._structs:
+            rules: dict[str, _Rule] = {}
+            self._structs[name] = self._struct_reader(name, rules)
+            rules.update({field.name: self._rule(field) for field in self._schemas.types[name].fields})
+        return self._structs[name]
+
+    def _rule(self, field: Field) -> _Rule:
+        match field.type.kind:
+            case "string":
+                return field.name, str, field.pointer, self._reader(field.type)
+            case "bool":
+                return field.name, bool, field.pointer, self._reader(field.type)
+            case "raw":
+                return field.name, None, True, self._reader(field.type)
+            case "quantity" | "intorstring" | "duration" if not field.pointer:
+                return field.name, None, True, _without(self._reader(field.type), scalars.ZEROS[field.type.kind])
+            case _:
+                return field.name, None, field.pointer, self._reader(field.type)
+
+    def _reader(self, type: Type) -> Reader:
+        match type.kind:
+            case "struct":
+                return self.struct(type.ref)
+            case "list":
+                return self._list_reader(type)
+            case "map":
+                return self._map_reader(type)
+            case _:
+                return _scalar_reader(type)
+
+    def _struct_reader(self, name: str, rules: dict[str, _Rule]) -> Reader:
+        go_type = _go_type(Type("struct", ref=name))
+        shapes: dict[tuple[str, ...], list[_Rule]] = {}
+
+        def slots(shape: tuple[str, ...]) -> list[_Rule]:
+            wanted = [rules.get(key) or (key, None, True, _unknown) for key in shape]
+            if len(shapes) < _MAX_SHAPES and rules.keys() >= set(shape):
+                shapes[shape] = wanted
+            return wanted
+
+        def read(value: Any, reading: Reading, path: Path) -> Any:
+            if value.__class__ is not dict:
+                if isinstance(value, Repeated):
+                    return read(self._overlaid(name, rules, value, reading, path), _Muted(reading), path)
+                return reading.fail(reading.mismatch(path, scalars.json_kind(value), go_type))
+            out = {}
+            shape = tuple(value)
+            for (key, plain, keep, reader), item in zip(
+                shapes.get(shape) or slots(shape), value.values(), strict=False
+            ):
+                if item.__class__ is plain:
+                    if item or keep:
+                        out[key] = item
+                elif item is not None or reader is _unknown:
+                    item = reader(item, reading, (path, key))
+                    if item is not _ABSENT and (item or keep):
+                        out[key] = item
+            return out
+
+        return read
+
+    def _overlaid(self, name: str, rules: dict[str, _Rule], value: Repeated, reading: Reading, path: Path) -> Object:
+        """An object with repeated keys as Go sees it: the later value is decoded on top of the earlier one."""
+        fields, merged = self._schemas.fields[name], Object()
+        for key, item in value.pairs:
+            if key not in rules:
+                reading.complain("unknown", path, key)
+                continue
+            if key in merged:
+                reading.complain("duplicate", path, key)
+                merged[key] = self._overlay(fields[key].type, fields[key].pointer, merged[key], item)
+            else:
+                merged[key] = item
+            if item is not None:
+                rules[key][3](item, reading, (path, key))
+        return merged
+
+    def _overlay(self, type: Type, pointer: bool, old: Any, new: Any) -> Any:
+        if new is None:
+            return None if pointer or type.kind in ("list", "map") else old
+        if isinstance(old, dict) and isinstance(new, dict) and type.kind in ("struct", "map"):
+            fields = self._schemas.fields[type.ref] if type.kind == "struct" else {}
+            merged = dict(old)
+            for key, item in new.items():
+                field = fields.get(key)
+                known = field is not None and key in old
+                merged[key] = self._overlay(field.type, field.pointer, old[key], item) if field and known else item
+            return merged
+        if isinstance(old, list) and isinstance(new, list) and type.items is not None:
+            both = [self._overlay(type.items, False, *pair) for pair in zip(old, new, strict=False)]
+            return both + new[len(both) :]
+        return new
+
+    def _list_reader(self, type: Type) -> Reader:
+        items = type.items or Type("raw")
+        reader, zero, go_type = self._reader(items), _zero_element(items), _go_type(type)
+        plain = str if items.kind == "string" else None
+
+        def read(value: Any, reading: Reading, path: Path) -> Any:
+            if value.__class__ is not list:
+                return reading.fail(reading.mismatch(path, scalars.json_kind(value), go_type))
+            return [
+                item
+                if item.__class__ is plain
+                else reader(item, reading, (path, index))
+                if item is not None
+                else zero()
+                for index, item in enumerate(value)
+            ]
+
+        return read
+
+    def _map_reader(self, type: Type) -> Reader:
+        items = type.items or Type("raw")
+        reader, zero, go_type = self._reader(items), _zero_element(items), _go_type(type)
+        plain = str if items.kind == "string" else None
+
+        def read(value: Any, reading: Reading, path: Path) -> Any:
+            if value.__class__ is not dict:
+                if isinstance(value, Repeated):
+                    _complain_of_repeats(value, reading, path)
+                else:
+                    return reading.fail(reading.mismatch(path, scalars.json_kind(value), go_type))
+            return {
+                key: item
+                if item.__class__ is plain
+                else reader(item, reading, (path, key))
+                if item is not None
+                else zero()
+                for key, item in value.items()
+            }
+
+        return read
+
+
+class _Muted(Reading):
+    """Reads what was read before: whatever there is to say was said then."""
+
+    __slots__ = ()
+
+    def __init__(self, reading: Reading) -> None:
+        super().__init__(reading._schemas, reading._root)
+
+
+def _complain_of_repeats(value: Repeated, reading: Reading, path: Path) -> None:
+    seen = set()
+    for key, _ in value.pairs:
+        if key in seen:
+            reading.complain("duplicate", path, key)
+        seen.add(key)
+
+
+def _unknown(value: Any, reading: Reading, path: Path) -> Any:
+    if path is not None:
+        reading.complain("unknown", path[0], str(path[1]))
+    return _ABSENT
+
+
+def _scalar_reader(type: Type) -> Reader:
+    parse, go_type = scalars.PARSERS[type.kind], _go_type(type)
+    low, high = scalars.INTEGERS.get(type.kind, (0, -1))
+
+    def read_integer(value: Any, reading: Reading, path: Path) -> Any:
+        return value if value.__class__ is int and low <= value <= high else read(value, reading, path)
+
+    def read(value: Any, reading: Reading, path: Path) -> Any:
+        try:
+            return parse(value)
+        except scalars.Mismatch as problem:
+            text = reading.mismatch(path, problem.found, problem.go_type or go_type)
+            if problem.fatal:
+                raise scalars.Refused(text) from None
+            return reading.fail(text)
+        except scalars.Broken as problem:
+            return reading.fail(str(problem))
+
+    return read_integer if type.kind in scalars.INTEGERS else read
+
+
+def _without(reader: Reader, zero: Any) -> Reader:
+    """For plain structs that marshal themselves: their zero is absent, although a pointer to it would be present."""
+
+    def read(value: Any, reading: Reading, path: Path) -> Any:
+        item = reader(value, reading, path)
+        return _ABSENT if item == zero and item.__class__ is zero.__class__ else item
+
+    return read
+
+
+def _zero_element(type: Type) -> Callable[[], Any]:
+    """What a null in a list or map stands for."""
+    if type.kind in ("struct", "string"):
+        return dict if type.kind == "struct" else str
+    zero = scalars.ZEROS.get(type.kind)
+    return lambda: zero
+
+
+def _go_type(type: Type) -> str:
+    if type.go:
+        return type.go
+    if type.kind == "struct":
+        return ".".join(type.ref.split(".")[-2:])
+    if type.items is not None:
+        return ("[]" if type.kind == "list" else "map[string]") + _go_type(type.items)
+    return scalars.GO_TYPES.get(type.kind, type.kind)

@@ -1,0 +1,198 @@
+"""YAML bytes to the plain values that the API server makes of them.
+
+The first document counts, YAML 1.1 words are booleans, dates stay text, keys become text and are sorted, whole floats
+become integers. Repeated keys are told, with their lines. The events come from libyaml and are put together without
+recursion; depth, number of nodes and growth by aliases are bounded, so that no short text becomes a large value.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+import yaml
+
+from headgate.kube.errors import quote
+from headgate.kube.json_syntax import MAX_DEPTH
+from headgate.kube.json_text import Parsed, decode_json, whole
+from headgate.kube.yaml_scalars import BadScalar, key_text, resolve
+
+MAX_NODES: Final = 200_000
+MAX_ALIASED_NODES: Final = 50_000
+
+_MERGE_TAG: Final = "tag:yaml.org,2002:merge"
+_BINARY_TAG: Final = "tag:yaml.org,2002:binary"
+_MERGE: Final = object()
+_NO_KEY: Final = object()
+
+
+def decode_yaml(body: bytes) -> Parsed:
+    if re.match(rb"\s*\{", body):  # what kubectl sends as YAML is JSON
+        parsed = decode_json(body, numbers="whole")
+        if parsed.error is None and not parsed.duplicates:
+            return Parsed(parsed.value, is_yaml=True)
+    try:
+        builder = _Builder()
+        for event in _events(body):
+            builder.take(event)
+        return Parsed(builder.root, tuple(builder.repeated), is_yaml=True)
+    except _Refused as problem:
+        return Parsed(error=f"yaml: {problem}", is_yaml=True)
+    except BadScalar as problem:
+        return Parsed(error=str(problem), is_yaml=True)
+
+
+class _Refused(Exception):
+    """Carries the reason out of the building; never leaves this module."""
+
+
+def _events(body: bytes) -> Iterator[yaml.Event]:
+    """The events of the first document."""
+    try:
+        for event in yaml.parse(body, Loader=yaml.CSafeLoader):
+            if isinstance(event, yaml.DocumentEndEvent):
+                return
+            yield event
+    except yaml.reader.ReaderError as problem:
+        raise _Refused(problem.reason) from None
+    except yaml.MarkedYAMLError as problem:
+        raise _Refused(_located(problem)) from None
+
+
+def _located(problem: yaml.MarkedYAMLError) -> str:
+    line = 0
+    if problem.problem_mark is not None and problem.problem_mark.line:
+        line = problem.problem_mark.line + isinstance(problem, yaml.scanner.ScannerError)
+    elif problem.context_mark is not None:
+        line = problem.context_mark.line
+    text = problem.problem or "unknown problem parsing YAML content"
+    return f"line {line}: {text}" if line else text
+
+
+class _Node:
+    """A list or map under construction. ``size`` counts its nodes and ``height`` its levels, aliases written out."""
+
+    __slots__ = ("anchor", "height", "key", "line", "seen", "size", "value")
+
+    def __init__(self, value: Any, anchor: str | None, line: int) -> None:
+        self.value = value
+        self.anchor = anchor
+        self.line = line
+        self.size = 1
+        self.height = 1
+        self.key: Any = _NO_KEY
+        self.seen: set[Any] = set()
+
+
+class _Builder:
+    def __init__(self) -> None:
+        self.root: Any = None
+        self.repeated: list[str] = []
+        self._open: list[_Node] = []
+        self._anchors: dict[str, tuple[Any, int, int] | None] = {}  # None while its value is still being read
+        self._nodes = 0
+        self._aliased = 0
+
+    def take(self, event: yaml.Event) -> None:
+        if not isinstance(event, (yaml.NodeEvent, yaml.CollectionEndEvent)):
+            return
+        self._nodes += 1
+        if self._nodes > MAX_NODES:
+            raise _Refused(f"document has more than {MAX_NODES} nodes")
+        line = event.start_mark.line if event.start_mark is not None else 0
+        match event:
+            case yaml.AliasEvent():
+                self._alias(event.anchor or "", line)
+            case yaml.ScalarEvent():
+                self._scalar(event, line)
+            case yaml.CollectionStartEvent():
+                self._check_depth(1)
+                if event.anchor:
+                    self._anchors[event.anchor] = None
+                self._open.append(_Node([] if isinstance(event, yaml.SequenceStartEvent) else {}, event.anchor, line))
+            case _:
+                node = self._open.pop()
+                if isinstance(node.value, dict):
+                    node.value = dict(sorted(node.value.items()))
+                self._add(node.value, node.value, node.anchor, node.line, node.size, node.height)
+
+    def _check_depth(self, height: int) -> None:
+        if len(self._open) + height > MAX_DEPTH:
+            raise _Refused(f"exceeded max depth of {MAX_DEPTH}")
+
+    def _alias(self, anchor: str, line: int) -> None:
+        if anchor not in self._anchors:
+            raise _Refused(f"unknown anchor '{anchor}' referenced")
+        known = self._anchors[anchor]
+        if known is None:
+            raise _Refused(f"anchor '{anchor}' value contains itself")
+        value, size, height = known
+        self._aliased += size
+        if self._aliased > MAX_ALIASED_NODES:
+            raise _Refused("document contains excessive aliasing")
+        self._check_depth(height)
+        self._add(value, value, None, line, size, height)
+
+    def _scalar(self, event: yaml.ScalarEvent, line: int) -> None:
+        implicit = event.implicit[0]
+        if event.value == "<<" and (implicit or event.tag == _MERGE_TAG) and self._expects_key():
+            self._open[-1].key = _MERGE
+            return
+        if event.tag == _BINARY_TAG:
+            try:
+                value: Any = base64.b64decode(event.value).decode("utf-8", "replace")
+            except binascii.Error:
+                raise _Refused("!!binary value contains invalid base64 data") from None
+        elif event.tag is None and not implicit:
+            value = event.value
+        else:
+            value = resolve(event.tag or "", event.value)
+        if isinstance(value, float) and not math.isfinite(value) and not self._expects_key():
+            raise BadScalar(f"json: unsupported value: {'NaN' if math.isnan(value) else f'{value:+}'.title()}")
+        self._add(value, whole(value) if isinstance(value, float) else value, event.anchor, line, 1, 0)
+
+    def _expects_key(self) -> bool:
+        return bool(self._open) and isinstance(self._open[-1].value, dict) and self._open[-1].key is _NO_KEY
+
+    def _add(self, resolved: Any, value: Any, anchor: str | None, line: int, size: int, height: int) -> None:
+        """Put a complete node where it belongs. ``resolved`` is what it is as a key, ``value`` what it is elsewhere."""
+        if anchor:
+            self._anchors[anchor] = (value, size, height)
+        if not self._open:
+            self.root = value
+            return
+        parent = self._open[-1]
+        parent.size += size
+        parent.height = max(parent.height, height + 1)
+        if isinstance(parent.value, list):
+            parent.value.append(value)
+        elif parent.key is _NO_KEY:
+            if isinstance(resolved, (dict, list)):
+                raise _Refused("invalid map key: a list or a map")
+            parent.key = resolved
+        else:
+            key, parent.key = parent.key, _NO_KEY
+            if key is _MERGE:
+                self._merge(parent, value, line)
+            else:
+                self._set(parent, key, value, line)
+
+    def _merge(self, parent: _Node, value: Any, line: int) -> None:
+        sources = value if isinstance(value, list) else [value]
+        if not all(isinstance(each, dict) for each in sources):
+            raise _Refused("map merge requires map or sequence of maps as the value")
+        for source in reversed(sources):  # earlier ones take precedence
+            for key, item in source.items():
+                self._set(parent, key, item, line)
+
+    def _set(self, parent: _Node, key: Any, value: Any, line: int) -> None:
+        identity = (type(key), key)
+        if identity in parent.seen:
+            shown = quote(key) if isinstance(key, str) else key_text(key)
+            self.repeated.append(f"line {line + 1}: key {shown} already set in map")
+        parent.seen.add(identity)
+        parent.value[key_text(key)] = value
