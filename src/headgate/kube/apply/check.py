@@ -117,6 +117,8 @@ def _plain(value: Any) -> str:
             return "map[" + " ".join(f"{name}:{_plain(value[name])}" for name in sorted(value)) + "]"
         case list():
             return "[" + " ".join(map(_plain, value)) + "]"
+        case int():
+            return str(value)
         case _:
             return go_float(value)
 

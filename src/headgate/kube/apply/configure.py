@@ -17,13 +17,14 @@ from headgate.kube.apply.compare import same
 from headgate.kube.apply.conflicts import Conflict, contested_fields, refusal
 from headgate.kube.apply.managers import APPLY, UPDATE, Identity, Managers, Owned, identify, read_entries
 from headgate.kube.apply.merge import merge
+from headgate.kube.apply.naming import describe, show_kind, stated_kind
 from headgate.kube.apply.owned import owned_fields
 from headgate.kube.apply.remove import drop_own, give_back_dangling, give_back_owned
 from headgate.kube.apply.sets import FieldNames, FieldSet, difference, difference_below, has, of_fields, ordered, union
 from headgate.kube.apply.shapes import kind_of
 from headgate.kube.apply.update import NEVER_OWNED, empty_object, give_way, record_update, settle_all, with_entries
 from headgate.kube.apply.versions import Changes, Convert, Object, Versions
-from headgate.kube.schema import GroupVersionKind, Schemas
+from headgate.kube.schema import Schemas
 from headgate.kube.status import ApiError, bad_request
 
 BEFORE_FIRST_APPLY = "before-first-apply"
@@ -79,8 +80,8 @@ def apply_config(
     managers = read_entries((live or {}).get("metadata", {}).get("managedFields"))
     if isinstance(managers, str):
         return _broken(f"failed to decode managed fields: {managers}")
-    if _kind_of(config) != kind_of(schemas, type_name):
-        return ApplyProblem(bad_request(f"invalid object type: {_show(_kind_of(config))}"))
+    if stated_kind(config) != kind_of(schemas, type_name):
+        return ApplyProblem(bad_request(f"invalid object type: {show_kind(stated_kind(config))}"))
     empty = empty_object(schemas, type_name)
     request = _Apply(
         Versions(schemas, type_name, api_version, convert),
@@ -117,31 +118,9 @@ def _broken(message: str) -> ApplyProblem:
     return ApplyProblem(ApiError(500, "", message))
 
 
-def _kind_of(obj: Object) -> GroupVersionKind:
-    version, kind = obj.get("apiVersion"), obj.get("kind")
-    version = version if isinstance(version, str) else ""
-    group, slash, rest = version.partition("/")
-    if "/" in rest:
-        return GroupVersionKind("", "", "")
-    kind = kind if isinstance(kind, str) else ""
-    return GroupVersionKind(group, rest, kind) if slash else GroupVersionKind("", version, kind)
-
-
-def _show(gvk: GroupVersionKind) -> str:
-    return f"{gvk.group}/{gvk.version}, Kind={gvk.kind}"
-
-
-def describe(obj: Object) -> str:
-    """How messages name an object: ``default/web; apps/v1, Kind=Deployment``."""
-    metadata = obj.get("metadata")
-    metadata = metadata if isinstance(metadata, dict) else {}
-    namespace, name = (text if isinstance(text := metadata.get(field), str) else "" for field in ("namespace", "name"))
-    return f"{namespace}/{name}; {_show(_kind_of(obj))}"
-
-
 def not_convertible(config: Object, problem: str) -> ApplyProblem:
     """The answer when the merged object does not decode."""
-    gvk = _show(_kind_of(config))
+    gvk = show_kind(stated_kind(config))
     text = f"failed to convert new object ({describe(config)}) to proper version"
     return _broken(f"{text}: unable to convert unstructured object to {gvk}: {problem}")
 

@@ -1,8 +1,10 @@
-"""What a manager is called when a request does not say: by the client program's ``User-Agent``."""
+"""What things are called: a manager whose request does not say, and objects in the messages of apply."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
+
+from headgate.kube.schema import GroupVersionKind
 
 MAX_NAME_BYTES: Final = 128
 
@@ -20,3 +22,24 @@ def manager_name(field_manager: str, user_agent: str) -> str:
             break
         out.append(char)
     return "".join(out)
+
+
+def stated_kind(obj: dict[str, Any]) -> GroupVersionKind:
+    """The kind that an object says it is; empty where it says nothing sensible."""
+    version, kind = (text if isinstance(text := obj.get(field), str) else "" for field in ("apiVersion", "kind"))
+    group, slash, rest = version.partition("/")
+    if "/" in rest:
+        return GroupVersionKind("", "", "")
+    return GroupVersionKind(group, rest, kind) if slash else GroupVersionKind("", version, kind)
+
+
+def show_kind(gvk: GroupVersionKind) -> str:
+    return f"{gvk.group}/{gvk.version}, Kind={gvk.kind}"
+
+
+def describe(obj: dict[str, Any]) -> str:
+    """``default/web; apps/v1, Kind=Deployment``."""
+    metadata = obj.get("metadata")
+    named: dict[str, Any] = metadata if isinstance(metadata, dict) else {}
+    namespace, name = (text if isinstance(text := named.get(field), str) else "" for field in ("namespace", "name"))
+    return f"{namespace}/{name}; {show_kind(stated_kind(obj))}"

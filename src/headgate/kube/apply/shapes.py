@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from headgate.kube.apply.paths import key_element, value_element
+from headgate.kube.encoding import emit
 from headgate.kube.schema import Field, GroupVersionKind, Schemas, Type
 
 
@@ -166,8 +167,8 @@ def _may_lack_keys(schemas: Schemas, field: Field, shape: Shape) -> bool:
         return False
     if item.kind != "struct":
         return True
-    fields = schemas.fields[item.ref]
-    return not any(key in shape.defaults or (key in fields and _printed(fields[key])) for key in shape.keys)
+    printed = zero(schemas, item.ref)
+    return not any(key in shape.defaults or key in printed for key in shape.keys)
 
 
 class BadItem(msgspec.Struct, frozen=True):
@@ -223,34 +224,4 @@ def kind_of(schemas: Schemas, type_name: str) -> GroupVersionKind:
 @lru_cache(maxsize=1024)
 def zero(schemas: Schemas, type_name: str) -> Mapping[str, Any]:
     """An object of the type before anything is set: what the server prints although it is empty."""
-    return {field.name: _zero_value(schemas, field) for field in schemas.types[type_name].fields if _printed(field)}
-
-
-# Structs in Go, so that an empty one is not left out by ``omitempty``, though they are scalars on the wire.
-_ZERO_STRUCTS: Final = {
-    "quantity": "0",
-    "intorstring": 0,
-    "duration": "0s",
-    "time": None,
-    "microtime": None,
-    "raw": None,
-}
-_ZERO_SCALARS: Final = {"string": "", "int32": 0, "int64": 0, "float": 0, "bool": False}
-
-
-def _printed(field: Field) -> bool:
-    if field.omit == "never":
-        return True
-    return (
-        not field.pointer
-        and field.omit == "empty"
-        and (field.type.kind == "struct" or field.type.kind in _ZERO_STRUCTS)
-    )
-
-
-def _zero_value(schemas: Schemas, field: Field) -> Any:
-    if field.pointer:
-        return None
-    if field.type.kind == "struct":
-        return zero(schemas, field.type.ref)
-    return _ZERO_STRUCTS.get(field.type.kind, _ZERO_SCALARS.get(field.type.kind))
+    return emit(schemas, type_name, {})

@@ -21,6 +21,7 @@ from headgate.kube.apply.managers import (
     read_entries,
     write_entries,
 )
+from headgate.kube.apply.naming import describe
 from headgate.kube.apply.owned import settle
 from headgate.kube.apply.sets import (
     FieldNames,
@@ -129,9 +130,10 @@ def record_update(
     """The managers after ``identity`` turned ``old`` into ``new``, or why they cannot be told."""
     shape = versions.shape
     if shape.unnameable:
-        problem = check(shape, new, duplicates=True) or check(shape, old, duplicates=True)
-        if problem is not None:
-            return problem
+        for role, obj in (("new", new), ("live", old)):
+            problem = check(shape, obj, duplicates=True)
+            if problem is not None:
+                return f"failed to convert {role} object ({describe(obj)}) to smd typed: {problem}"
     settled = settle_all(versions, old, managers)
     if isinstance(settled, str):
         return settled
