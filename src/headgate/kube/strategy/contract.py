@@ -4,16 +4,17 @@ A :class:`Strategy` holds one kind's own steps of a write; its defaults are the 
 status, no rules of its own). The pipeline around it belongs to ``apiserver/``; the table is ``STRATEGIES`` in
 ``kube/strategy/__init__.py``; the rules themselves live in ``kube/validation/`` and ``kube/defaults/``.
 
-The order of a create: fill system metadata, defaults, admission, ``prepare_create``, ``validate_create`` and, only if
-that found nothing, the common metadata rules, ``warnings_create``. The order of an update: namespace check,
-``metadata.generation`` taken from the old object, ``prepare``, old uid / creationTimestamp / deletionTimestamp kept,
-common metadata rules *plus* ``validate`` in one list, ``warnings``. All objects are wire dictionaries in the form that
-``kube/codec.py`` gives; ``prepare_*`` change the new object in place and may share parts of the old one with it.
+The order of a create: defaults, admission, system metadata, ``allocate``, ``prepare_create``, ``validate_create`` and,
+only if that found nothing, the common metadata rules, ``warnings_create``. The order of an update: namespace check,
+``allocate``, ``metadata.generation`` taken from the old object, ``prepare``, old uid / creationTimestamp /
+deletionTimestamp kept, common metadata rules *plus* ``validate`` in one list, ``warnings``. All objects are wire
+dictionaries in the form that ``kube/codec.py`` gives, in the version of the request; ``prepare_*`` change the new
+object in place and may share parts of the old one with it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -33,8 +34,17 @@ class Context(msgspec.Struct, frozen=True):
     now_micro: str  # RFC 3339, six digits
     features: Features
     user: str = ""
+    time_zones: frozenset[str] | None = None  # the names that exist; None: not checked
 
 
+class Pool(msgspec.Struct, frozen=True):
+    """What :attr:`Strategy.allocate` may draw from."""
+
+    holders: Iterable[Object]  # the stored objects of the same kind, all namespaces
+    draw: Callable[[int], int]  # a random number from 0 up to, not including, the argument
+
+
+Allocate = Callable[[Object, "Object | None", Pool], FieldErrors]
 Create = Callable[[Object, Context], None]
 Update = Callable[[Object, Object, Context], None]
 CheckCreate = Callable[[Object, Context], FieldErrors]
@@ -93,8 +103,9 @@ class Strategy(msgspec.Struct, frozen=True, kw_only=True):
     unconditional_update: bool = True
     # Grace in seconds for a delete, from the object and what the request asked for; None: no graceful deletion.
     graceful_delete: GracefulDelete | None = None
-    # Extra field selector labels besides metadata.name and metadata.namespace, with the path each one reads.
-    field_labels: Mapping[str, tuple[str, ...]] = {}
+    # Hands out what the object needs of a finite pool, on create and on update (the old object, else None), before
+    # ``prepare``. The pool is made of the objects that hold something of it already.
+    allocate: Allocate | None = None
 
     @property
     def has_status(self) -> bool:

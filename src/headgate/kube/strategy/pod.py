@@ -91,15 +91,4 @@ POD: Final = Strategy(
         "ephemeralcontainers": UpdateRules(prepare=_prepare_ephemeral, validate=_validate_ephemeral),
     },
     graceful_delete=strategy.grace_period_s,
-    field_labels={
-        "spec.nodeName": ("spec", "nodeName"),
-        "spec.restartPolicy": ("spec", "restartPolicy"),
-        "spec.schedulerName": ("spec", "schedulerName"),
-        "spec.serviceAccountName": ("spec", "serviceAccountName"),
-        "spec.hostNetwork": ("spec", "hostNetwork"),
-        "status.phase": ("status", "phase"),
-        "status.podIP": ("status", "podIP"),
-        "status.podIPs": ("status", "podIPs"),
-        "status.nominatedNodeName": ("status", "nominatedNodeName"),
-    },
 )

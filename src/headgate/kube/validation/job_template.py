@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from headgate.kube.errors import FieldErrors, invalid
 from headgate.kube.features import Features
-from headgate.kube.validation.go_values import struct
+from headgate.kube.pods.equality import same_spec
 from headgate.kube.validation.values import IMMUTABLE
 
 Object = dict[str, Any]
@@ -43,11 +43,12 @@ def validate_job_template_update(spec: Object, old_job: Object, features: Featur
     resizable = features.mutable_pod_resources_for_suspended_jobs and _quiet(old_job.get("status") or {})
     if resizable and old_job["spec"].get("suspend"):
         pod = template.get("spec", {})
-        if pod != _with_resources_of(pod, expected.get("spec", {})):
-            return [invalid("spec.template.spec", struct("PodSpec", pod), IMMUTABLE)]
+        if not same_spec(pod, _with_resources_of(pod, expected.get("spec", {}))):
+            return [invalid("spec.template.spec", pod, IMMUTABLE)]
         return []
-    if template != expected:
-        return [invalid("spec.template", struct("PodTemplateSpec", template), IMMUTABLE)]
+    same_metadata = (template.get("metadata") or {}) == (expected.get("metadata") or {})
+    if not same_metadata or not same_spec(template.get("spec"), expected.get("spec")):
+        return [invalid("spec.template", template, IMMUTABLE)]
     return []
 
 

@@ -8,7 +8,7 @@ from headgate.kube import names, quantity
 from headgate.kube.errors import FieldErrors, duplicate, forbidden, invalid, required
 from headgate.kube.pods.resources import may_overcommit
 from headgate.kube.quantity import Quantity
-from headgate.kube.validation.metadata import validate_object_meta, validate_object_meta_update
+from headgate.kube.validation.metadata import validate_object_meta
 from headgate.kube.validation.pod.resources import validate_container_resource_name, validate_resource_name
 from headgate.kube.validation.values import follows
 
@@ -31,10 +31,6 @@ def validate_limit_range(obj: Object) -> FieldErrors:
         seen.add(kind)
         found += _validate_item(item, kind, path)
     return found
-
-
-def validate_limit_range_update(new: Object, old: Object) -> FieldErrors:
-    return validate_limit_range(new) if old else validate_object_meta_update(new["metadata"], old["metadata"])
 
 
 def _validate_type(kind: str, path: str) -> FieldErrors:

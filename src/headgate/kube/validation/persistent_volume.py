@@ -14,6 +14,7 @@ from headgate.kube.errors import FieldErrors, forbidden, invalid, not_supported,
 from headgate.kube.validation.metadata import validate_object_meta, validate_object_meta_update
 from headgate.kube.validation.persistent_volume_claim import validate_storage_amount
 from headgate.kube.validation.pod.affinity import validate_node_selector
+from headgate.kube.validation.pod.differences import differences
 from headgate.kube.validation.pod.paths import validate_no_backsteps
 from headgate.kube.validation.pod.volume_network import NETWORK_SOURCES
 from headgate.kube.validation.pod.volume_sources import FILE_SOURCES, validate_csi_driver
@@ -161,8 +162,9 @@ def validate_volume_create(obj: Object, old: Object | None = None) -> FieldError
 def validate_volume_update(new: Object, old: Object) -> FieldErrors:
     spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
     found = validate_volume_create(new, old)
-    if _source_of(spec, old_spec) != _source_of(old_spec, old_spec):
-        text = "spec.persistentvolumesource is immutable after creation"
+    source, old_source = _source_of(spec, old_spec), _source_of(old_spec, old_spec)
+    if source != old_source:
+        text = f"spec.persistentvolumesource is immutable after creation\n{differences(old_source, source)}"
         found.append(forbidden("spec.persistentvolumesource", text))
     found += immutable(spec.get("volumeMode"), old_spec.get("volumeMode"), "volumeMode")
     affinity, old_affinity = spec.get("nodeAffinity"), old_spec.get("nodeAffinity")

@@ -12,6 +12,7 @@ from headgate.kube.pods.resources import is_native
 from headgate.kube.validation.labels import validate_label_selector
 from headgate.kube.validation.metadata import validate_object_meta, validate_object_meta_update
 from headgate.kube.validation.pod.claim_template import validate_claim_spec
+from headgate.kube.validation.pod.differences import differences
 from headgate.kube.validation.pod.resources import validate_amount
 from headgate.kube.validation.values import IMMUTABLE, follows, immutable
 
@@ -57,7 +58,7 @@ def validate_claim_update(new: Object, old: Object) -> FieldErrors:
         text = (
             "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
         )
-        found.append(forbidden("spec", text))
+        found.append(forbidden("spec", f"{text}\n{differences(allowed, spec)}"))
     new_size = _storage((spec.get("resources") or {}).get("requests") or {})
     old_size = _storage((old_spec.get("resources") or {}).get("requests") or {})
     if new_size < old_size and new_size <= _storage((old.get("status") or {}).get("capacity") or {}):
