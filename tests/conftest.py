@@ -1,0 +1,141 @@
+"""Fixtures for suites that talk to running servers; tests that ask for none of them start nothing.
+
+`HEADGATE_COMPARE=real,real` compares a real server with another real one: that must find nothing and shows that the
+comparison itself is sound. `HEADGATE_REQUIRE_KUBE=1` turns absent binaries from a skip into a failure. Each xdist
+worker has its own servers. A full run also fails if an allowed difference was never met
+(`real/allowed_differences.py`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.both import Both, report_path
+from harness.embedded import EmbeddedServer
+from harness.real import HOW_TO_GET_THEM, RealServer, binaries
+from harness.server import Server
+from real.allowed_differences import ALLOWED
+
+HERE = Path(__file__).parent
+USED = pytest.StashKey[set[str]]()
+COMPLETE = pytest.StashKey[bool]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("headgate")
+    group.addoption("--patch-pairs", type=int, default=2000, help="objects and patches to compare on both servers")
+    group.addoption("--random-patches", action="store_true", help="draw other patches on every run")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[USED] = set()
+
+
+@pytest.fixture(scope="session")
+def kube_binaries() -> Path:
+    folder = binaries()
+    if folder is None:
+        complaint = f"the real Kubernetes binaries are absent: {HOW_TO_GET_THEM}"
+        if os.environ.get("HEADGATE_REQUIRE_KUBE") == "1":
+            pytest.fail(complaint, pytrace=False)
+        pytest.skip(complaint)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def real_server(kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealServer]:
+    server = RealServer(tmp_path_factory.mktemp("real"), kube_binaries)
+    yield server
+    server.disconnect()
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def embedded_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServer]:
+    folder = binaries()
+    server = EmbeddedServer(tmp_path_factory.mktemp("embedded"), folder / "kubectl" if folder else None)
+    yield server
+    server.disconnect()
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def both(
+    real_server: RealServer, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Both]:
+    second: Server
+    twin: RealServer | None = None
+    if os.environ.get("HEADGATE_COMPARE") == "real,real":
+        folder: Path = request.getfixturevalue("kube_binaries")
+        second = twin = RealServer(tmp_path_factory.mktemp("twin"), folder, "real again")
+    else:
+        second = request.getfixturevalue("embedded_server")
+    pair = Both(real_server, second, () if twin else ALLOWED, report_path())
+    yield pair
+    request.config.stash[USED] |= pair.used
+    pair.close()
+    if twin:
+        twin.stop()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
+    report = yield
+    servers = getattr(item, "funcargs", {})
+    if report.failed and not isinstance(getattr(call.excinfo, "value", None), AssertionError):
+        for name in ("real_server", "embedded_server"):
+            if name in servers:
+                report.sections.append((f"log of {name}", servers[name].log()))
+    return report
+
+
+def pytest_deselected(items: list[pytest.Item]) -> None:
+    for item in items[:1]:
+        item.config.stash[COMPLETE] = False
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """A run is complete if it holds every comparing file, whole: only then can an unused allowance be called stale."""
+    wanted = {path for folder in ("real", "wire") for path in (HERE / folder).glob("test_*.py")}
+    present = {item.path for item in session.items}
+    named = any("::" in argument for argument in session.config.args)
+    complete = wanted <= present and not named and session.config.stash.get(COMPLETE, True)
+    session.config.stash[COMPLETE] = complete and os.environ.get("HEADGATE_COMPARE") != "real,real"
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    output: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        used = session.config.stash[USED]
+        output["used_allowances"] = sorted(used)
+        output["complete"] = session.config.stash.get(COMPLETE, False)
+        return
+    stale = _stale(session.config)
+    if stale and exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_testnodedown(node: Any, error: Any) -> None:
+    output: dict[str, Any] = getattr(node, "workeroutput", {})
+    config: pytest.Config = node.config
+    used = config.stash[USED]
+    used.update(output.get("used_allowances", ()))
+    config.stash[COMPLETE] = bool(output.get("complete"))
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    stale = _stale(config)
+    if stale:
+        terminalreporter.write_line(f"FAILED: allowed differences that no case met: {', '.join(stale)}", red=True)
+
+
+def _stale(config: pytest.Config) -> list[str]:
+    used = config.stash[USED]
+    if not config.stash.get(COMPLETE, False) or not used:
+        return []
+    return [allowance.name for allowance in ALLOWED if allowance.name not in used]

@@ -1,0 +1,63 @@
+"""The embedded Headgate API server as a subprocess: `headgate up --components apiserver`, exactly as a user starts it.
+
+It is ready when it prints the line `ready`; the address and the token are in the kubeconfig it writes. `restart` keeps
+the data folder, for tests of what a server finds again.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness.processes import NotReady, Process
+from harness.server import Server
+
+HEADGATE = Path(sys.executable).with_name("headgate")
+
+
+class EmbeddedServer(Server):
+    def __init__(
+        self, folder: Path, kubectl_binary: Path | None = None, flags: Sequence[str] = (), name: str = "embedded"
+    ) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder = folder
+        self._kubectl = kubectl_binary
+        self._name = name
+        self._starts = 0
+        self._process = self._start(flags)
+
+    def _start(self, flags: Sequence[str]) -> Process:
+        if not HEADGATE.exists():
+            raise NotReady(f"{HEADGATE} is absent: install the package (`make venv`)")
+        self._starts += 1
+        kubeconfig = self._folder / f"kubeconfig-{self._starts}"
+        process = Process(
+            [
+                str(HEADGATE),
+                *("up", "--components", "apiserver", "--data", str(self._folder / "data")),
+                *("--listen", "127.0.0.1:0", "--kubeconfig", str(kubeconfig), *flags),
+            ],
+            self._folder / f"headgate-{self._starts}.log",
+        )
+        try:
+            process.wait_until(lambda: kubeconfig.exists() and _said_ready(process.log), 60)
+        except NotReady:
+            process.stop()
+            raise
+        Server.__init__(self, self._name, kubeconfig, self._kubectl, self._folder / "home")
+        return process
+
+    def restart(self, flags: Sequence[str] = ()) -> None:
+        self._process.stop()
+        self._process = self._start(flags)
+
+    def log(self) -> str:
+        return f"--- headgate (end of {self._process.log})\n{self._process.tail()}"
+
+    def stop(self) -> None:
+        self._process.stop()
+
+
+def _said_ready(log: Path) -> bool:
+    return any(line.strip() == "ready" for line in log.read_text(errors="replace").splitlines())
