@@ -1,0 +1,66 @@
+"""What a hollow kubelet wants done to the API. The machine decides (``nodes/hollow.py``), the shell does it.
+
+Every write names the uid of its object: a pod or node that was made again under the same name is not touched.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+Object = dict[str, Any]
+
+
+class CreateNode(msgspec.Struct, frozen=True):
+    node: Object
+
+
+class PatchNodeStatus(msgspec.Struct, frozen=True):
+    """A strategic merge patch of the status."""
+
+    name: str
+    uid: str
+    status: Object
+
+
+class PatchNodeTaints(msgspec.Struct, frozen=True):
+    """A strategic merge patch of the taint list: entries to add, or with ``$patch: delete`` to take out, by key."""
+
+    name: str
+    uid: str
+    taints: list[Object]
+
+
+class DeleteNode(msgspec.Struct, frozen=True):
+    name: str
+    uid: str
+
+
+class RenewLease(msgspec.Struct, frozen=True):
+    """The heartbeat of a node; made if it is missing."""
+
+    name: str
+    uid: str
+    renewed_s: float
+    duration_s: int
+
+
+class PatchPodStatus(msgspec.Struct, frozen=True):
+    """A strategic merge patch of the status."""
+
+    namespace: str
+    name: str
+    uid: str
+    status: Object
+
+
+class DeletePod(msgspec.Struct, frozen=True):
+    """With no grace: the containers have stopped."""
+
+    namespace: str
+    name: str
+    uid: str
+
+
+Effect = CreateNode | PatchNodeStatus | PatchNodeTaints | DeleteNode | RenewLease | PatchPodStatus | DeletePod

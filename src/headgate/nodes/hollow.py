@@ -1,0 +1,107 @@
+"""A fleet of hollow kubelets as one pure machine: what happened goes in, what to write comes out.
+
+Time is an argument (seconds since 1970), and so is everything the API says; the same events in the same order give the
+same writes. Nodes live in ``nodes/machines.py``, pods in ``nodes/workers.py``, and all their timers in one heap. The
+API is the only memory: a fleet that starts again reads it and carries on. ``nodes/shell.py`` connects it to a server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from headgate.nodes.effects import CreateNode, DeletePod, Effect, PatchPodStatus
+from headgate.nodes.machines import Machines
+from headgate.nodes.options import Options
+from headgate.nodes.timers import Timers
+from headgate.nodes.workers import Workers
+
+Object = dict[str, Any]
+
+_CREATE: Final = "create"
+_CREATE_AGAIN_S: Final = 2.0
+
+
+class Hollow:
+    """Every method returns the writes that follow, in order; those to one object must be done in that order."""
+
+    def __init__(self, options: Options | None = None, wanted: Sequence[Object] = ()) -> None:
+        """``wanted``: nodes to create, unless they exist when the fleet starts."""
+        settings = options or Options()
+        self._wanted = {node["metadata"]["name"]: node for node in wanted}
+        self._out: list[Effect] = []
+        self._timers: Timers[tuple[str, str]] = Timers()
+        self._machines = Machines(settings, self._timers, self._emit, self._node_changed)
+        self._workers = Workers(settings, self._timers, self._emit, self._machines.nodes)
+        self._nodes_known = False
+        self._pods_known = False
+
+    def node_applied(self, node: Object, now_s: float) -> list[Effect]:
+        self._machines.applied(node, now_s)
+        return self._take(now_s)
+
+    def node_removed(self, name: str, uid: str, now_s: float) -> list[Effect]:
+        self._machines.removed(name, uid, now_s)
+        return self._take(now_s)
+
+    def pod_applied(self, pod: Object, now_s: float) -> list[Effect]:
+        """Only pods that are bound to a node."""
+        self._workers.applied(pod, now_s)
+        return self._take(now_s)
+
+    def pod_removed(self, namespace: str, name: str, uid: str, now_s: float) -> list[Effect]:
+        self._workers.removed(namespace, name, uid)
+        return self._take(now_s)
+
+    def nodes_synced(self, now_s: float) -> list[Effect]:
+        """All nodes have been told. Called again after every further full list, which changes nothing."""
+        if not self._nodes_known:
+            self._nodes_known = True
+            for name, node in self._wanted.items():
+                if name not in self._machines.nodes:
+                    self._emit(CreateNode(node))
+            self._settle(now_s)
+        return self._take(now_s)
+
+    def pods_synced(self, now_s: float) -> list[Effect]:
+        if not self._pods_known:
+            self._pods_known = True
+            self._settle(now_s)
+        return self._take(now_s)
+
+    def due(self, now_s: float) -> list[Effect]:
+        """Rings what has run out."""
+        return self._take(now_s)
+
+    def next_deadline_s(self) -> float | None:
+        return self._timers.next_deadline_s()
+
+    def failed(self, effect: Effect, now_s: float) -> list[Effect]:
+        """A write did not reach the server, and it makes sense to try again."""
+        if isinstance(effect, (PatchPodStatus, DeletePod)):
+            self._workers.failed(effect, now_s)
+        elif isinstance(effect, CreateNode):
+            self._timers.set((_CREATE, effect.node["metadata"]["name"]), now_s + _CREATE_AGAIN_S)
+        else:
+            self._machines.failed(effect, now_s)
+        return self._take(now_s)
+
+    def _settle(self, now_s: float) -> None:
+        if self._nodes_known and self._pods_known:
+            self._workers.settle(now_s)
+
+    def _node_changed(self, name: str, now_s: float) -> None:
+        self._workers.node_changed(name, now_s)
+
+    def _emit(self, effect: Effect) -> None:
+        self._out.append(effect)
+
+    def _take(self, now_s: float) -> list[Effect]:
+        """What is due now belongs to the same moment as the event that came now."""
+        for bell, owner in self._timers.due(now_s):
+            if bell == _CREATE:
+                self._emit(CreateNode(self._wanted[owner]))
+            elif not self._machines.ring(bell, owner, now_s):
+                self._workers.ring(bell, owner, now_s)
+        out, self._out = self._out, []
+        return out

@@ -1,0 +1,228 @@
+"""The life of hollow nodes: they boot, beat, and misbehave when asked to.
+
+Events about nodes and timers come in, writes to nodes go out, and whoever looks after pods is told when a node's
+readiness changed. What a node remembers is in ``nodes/node.py``; what is written is in ``nodes/node_status.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+from zlib import crc32
+
+from headgate.nodes.addresses import NODE_POOL, Pool
+from headgate.nodes.admit import counts_of
+from headgate.nodes.effects import DeleteNode, Effect, PatchNodeStatus, PatchNodeTaints, RenewLease
+from headgate.nodes.node import NOT_READY, Node, read
+from headgate.nodes.node_status import more_resources, node_status
+from headgate.nodes.options import Options
+from headgate.nodes.timers import Timers
+
+Object = dict[str, Any]
+
+_MOST_RETRY_S: Final = 60.0
+
+
+class Machines:
+    def __init__(
+        self,
+        options: Options,
+        timers: Timers[tuple[str, str]],
+        emit: Callable[[Effect], None],
+        tell: Callable[[str, float], None],
+    ) -> None:
+        """``tell(name, now_s)`` is called after a node came, went, or changed its readiness."""
+        self._options = options
+        self._timers = timers
+        self._emit = emit
+        self._tell = tell
+        self._nodes: dict[str, Node] = {}
+        self._addresses = Pool(NODE_POOL)
+        self._bells: Final[dict[str, Callable[[Node, float], None]]] = {
+            "boot": self._boot,
+            "flap": self._flap,
+            "silent": self._fall_silent,
+            "killed": self._be_killed,
+            "late": self._grow,
+            "lease": self._beat,
+            "report": self._report_again,
+            "node-retry": self._write_all,
+        }
+
+    @property
+    def nodes(self) -> Mapping[str, Node]:
+        return self._nodes
+
+    # -- events ----------------------------------------------------------------------------------------------------
+
+    def applied(self, obj: Object, now_s: float) -> None:
+        seen = read(obj)
+        node = self._nodes.get(seen.name)
+        if node is not None and node.uid != seen.uid:
+            self.removed(node.name, node.uid, now_s)
+            node = None
+        if node is None:
+            self._nodes[seen.name] = seen
+            self._place(seen)
+            self._begin(seen, now_s)
+            self._tell(seen.name, now_s)
+            return
+        was_hollow, was_observed, was_tainted = node.hollow, node.observed, node.tainted
+        self._follow(node, seen)
+        if node.hollow != was_hollow:
+            self._quiet(node)
+            node.booted_s = None
+            self._begin(node, now_s)
+            self._tell(node.name, now_s)
+        elif node.alive:  # what did not change has been answered, or is being answered
+            if node.observed != was_observed:
+                self._correct(node, now_s)
+            if node.tainted != was_tainted:
+                self._retaint(node)
+
+    def removed(self, name: str, uid: str, now_s: float) -> None:
+        node = self._nodes.get(name)
+        if node is None or node.uid != uid:
+            return
+        self._quiet(node)
+        self._addresses.give_back(node.ip)
+        del self._nodes[name]
+        self._tell(name, now_s)
+
+    def ring(self, bell: str, name: str, now_s: float) -> bool:
+        """A timer ran out; false if it was not one of these."""
+        if bell not in self._bells:
+            return False
+        self._bells[bell](self._nodes[name], now_s)
+        return True
+
+    def failed(self, effect: PatchNodeStatus | PatchNodeTaints | DeleteNode | RenewLease, now_s: float) -> None:
+        """A write did not reach the server, and may be tried again. A heartbeat comes again by itself."""
+        node = self._nodes.get(effect.name)
+        if node is None or node.uid != effect.uid or isinstance(effect, RenewLease):
+            return
+        node.failures += 1
+        wait_s = min(2.0 ** min(node.failures, 10), _MOST_RETRY_S)
+        bell = "killed" if isinstance(effect, DeleteNode) else "node-retry"
+        self._timers.set((bell, node.name), now_s + wait_s)
+
+    # -- life ------------------------------------------------------------------------------------------------------
+
+    def _begin(self, node: Node, now_s: float) -> None:
+        if not node.hollow:
+            return
+        if node.observed == "True":  # another process booted it; its faults go on counting from then
+            node.booted_s, node.ready, node.changed_s = node.observed_since_s, True, node.observed_since_s
+            self._arm(node, now_s)
+            self._retaint(node)
+        elif not node.wishes.boot_never:
+            wait_s = self._options.boot_s if node.wishes.boot_s is None else node.wishes.boot_s
+            self._timers.set(("boot", node.name), max(now_s, node.created_s + wait_s))
+
+    def _boot(self, node: Node, now_s: float) -> None:
+        node.booted_s = now_s
+        self._arm(node, now_s)
+        self._turn(node, ready=True, now_s=now_s)
+
+    def _arm(self, node: Node, now_s: float) -> None:
+        """Sets everything that happens to a node after it has booted."""
+        booted_s = node.booted_s if node.booted_s is not None else now_s
+        wishes = node.wishes
+        if wishes.not_ready_every_s is not None and wishes.not_ready_for_s is not None:
+            self._timers.set(("flap", node.name), now_s + wishes.not_ready_every_s)
+        if wishes.silent_s is not None:
+            self._timers.set(("silent", node.name), booted_s + wishes.silent_s)
+        if wishes.killed_s is not None:
+            self._timers.set(("killed", node.name), booted_s + wishes.killed_s)
+        if wishes.late_resources and any(name not in node.allocatable for name in wishes.late_resources):
+            self._timers.set(("late", node.name), booted_s + (wishes.late_s or 0.0))
+        if self._options.controller_manager:
+            # A fleet that was started at once must not beat at once for ever.
+            share = crc32(node.name.encode()) / 2**32
+            self._emit(RenewLease(node.name, node.uid, now_s, self._options.lease_s))
+            self._timers.set(("lease", node.name), now_s + self._options.heartbeat_s * share)
+            self._timers.set(("report", node.name), now_s + self._options.report_s * (1 + share))
+
+    def _turn(self, node: Node, *, ready: bool, now_s: float) -> None:
+        node.ready, node.changed_s = ready, now_s
+        self._write_all(node, now_s)
+        self._tell(node.name, now_s)
+
+    def _flap(self, node: Node, now_s: float) -> None:
+        self._turn(node, ready=not node.ready, now_s=now_s)
+        wait_s = node.wishes.not_ready_every_s if node.ready else node.wishes.not_ready_for_s
+        if wait_s is not None:
+            self._timers.set(("flap", node.name), now_s + wait_s)
+
+    def _fall_silent(self, node: Node, now_s: float) -> None:
+        node.silent = True
+        self._quiet(node)
+        if node.wishes.killed_s is not None and node.booted_s is not None:
+            self._timers.set(("killed", node.name), node.booted_s + node.wishes.killed_s)
+        self._tell(node.name, now_s)
+
+    def _be_killed(self, node: Node, now_s: float) -> None:
+        node.silent = True
+        self._quiet(node)
+        self._tell(node.name, now_s)
+        self._emit(DeleteNode(node.name, node.uid))
+
+    def _grow(self, node: Node, now_s: float) -> None:
+        self._emit(PatchNodeStatus(node.name, node.uid, more_resources(node.wishes.late_resources)))
+
+    def _beat(self, node: Node, now_s: float) -> None:
+        self._emit(RenewLease(node.name, node.uid, now_s, self._options.lease_s))
+        self._timers.set(("lease", node.name), now_s + self._options.heartbeat_s)
+
+    def _report_again(self, node: Node, now_s: float) -> None:
+        self._report(node, now_s)
+        self._timers.set(("report", node.name), now_s + self._options.report_s)
+
+    # -- writes ----------------------------------------------------------------------------------------------------
+
+    def _correct(self, node: Node, now_s: float) -> None:
+        """Somebody else changed what is ours to say."""
+        if node.observed != ("True" if node.ready else "False"):
+            self._report(node, now_s)
+
+    def _write_all(self, node: Node, now_s: float) -> None:
+        self._report(node, now_s)
+        self._retaint(node)
+
+    def _report(self, node: Node, now_s: float) -> None:
+        self._emit(PatchNodeStatus(node.name, node.uid, node_status(node, self._options, now_s)))
+
+    def _retaint(self, node: Node) -> None:
+        """A controller manager's work, done here where there is none."""
+        if self._options.controller_manager or node.tainted != node.ready:
+            return
+        taint = {"key": NOT_READY, "$patch": "delete"} if node.ready else {"key": NOT_READY, "effect": "NoSchedule"}
+        self._emit(PatchNodeTaints(node.name, node.uid, [taint]))
+
+    # -- bookkeeping -----------------------------------------------------------------------------------------------
+
+    def _quiet(self, node: Node) -> None:
+        for bell in self._bells:
+            self._timers.cancel((bell, node.name))
+
+    def _place(self, node: Node) -> None:
+        if node.ip:
+            self._addresses.claim(node.ip)
+        elif node.hollow:
+            node.ip = self._addresses.take() or ""
+        if not node.sized:
+            node.allocatable = counts_of(self._options.resources)
+
+    def _follow(self, node: Node, seen: Node) -> None:
+        """Takes over what the API says now; what the kubelet says of itself stays."""
+        node.hollow, node.wishes = seen.hollow, seen.wishes
+        node.observed, node.observed_since_s, node.tainted = seen.observed, seen.observed_since_s, seen.tainted
+        node.described, node.sized = seen.described, seen.sized
+        node.failures = 0
+        node.pool = node.pool or seen.pool
+        if seen.sized:
+            node.allocatable = seen.allocatable
+        if seen.ip and seen.ip != node.ip:
+            self._addresses.give_back(node.ip)
+            node.ip = seen.ip
+            self._addresses.claim(node.ip)

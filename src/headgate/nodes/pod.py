@@ -1,0 +1,173 @@
+"""What a hollow kubelet remembers of one pod: small, and enough to write its status at any time.
+
+The containers' names and images are a ``Shape``, shared by all pods that look alike. ``read`` makes a record from the
+API object alone, so that a kubelet that starts again carries on where the last one stopped.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from headgate.kube.pods.resources import is_sidecar
+from headgate.kube.timestamps import parse_time
+from headgate.nodes.admit import Counts, requests_of
+from headgate.nodes.wishes import PodWishes, pod_wishes
+
+Object = dict[str, Any]
+
+
+class Stage(Enum):
+    """``PARKED → STARTING → RUNNING ⇄ BACKOFF``, and from each of them to ``ENDED``, which is final."""
+
+    PARKED = "bound, and not admitted yet: the node is not up"
+    STARTING = "admitted, being created"
+    RUNNING = "all containers run"
+    BACKOFF = "the containers have exited and wait to be started again"
+    ENDED = "Succeeded or Failed"
+
+
+class Container(msgspec.Struct, frozen=True):
+    name: str
+    image: str
+    sidecar: bool = False
+
+
+class Shape(msgspec.Struct, frozen=True):
+    containers: tuple[Container, ...]
+    init_containers: tuple[Container, ...]
+    readiness_gates: tuple[str, ...]
+    restart_policy: str
+    host_network: bool
+
+
+class Exit(msgspec.Struct, frozen=True):
+    """How containers ended."""
+
+    started_s: float
+    finished_s: float
+    code: int
+
+
+class Pod(msgspec.Struct, gc=False):
+    """Mutable: it follows the pod's life. Only ``nodes/workers.py`` changes it."""
+
+    namespace: str
+    name: str
+    uid: str
+    node: str
+    created_s: float
+    generation: int
+    shape: Shape
+    wishes: PodWishes
+    requests: Counts
+    of_job: bool
+    deadline_s: float | None
+    """``activeDeadlineSeconds``."""
+    delete_at_s: float | None
+    """When its grace period ends, if it is being deleted."""
+    stage: Stage = Stage.PARKED
+    booked: bool = False
+    """Whether its requests count on its node."""
+    ip: str = ""
+    admitted_s: float = 0.0
+    """``status.startTime``."""
+    started_s: float = 0.0
+    """When its containers last started."""
+    ready_s: float = 0.0
+    """Since when it has been Ready, if it is."""
+    restarts: int = 0
+    previous: Exit | None = None
+    """How the run before this one ended, if its containers were started again."""
+    last: Exit | None = None
+    """How its containers ended for good."""
+    changed_s: float = 0.0
+    """When it entered its stage."""
+    exit_code: int = 0
+    reason: str = ""
+    message: str = ""
+    stopping_since_s: float | None = None
+    deleted: bool = False
+    """The final delete has been sent."""
+    failures: int = 0
+    """Writes that failed in a row."""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.namespace, self.name
+
+
+def read(pod: Object) -> Pod:
+    metadata, spec = pod["metadata"], pod["spec"]
+    record = Pod(
+        namespace=metadata["namespace"],
+        name=metadata["name"],
+        uid=metadata["uid"],
+        node=spec["nodeName"],
+        created_s=_time(metadata.get("creationTimestamp")),
+        generation=metadata.get("generation", 0),
+        shape=_shape(spec),
+        wishes=pod_wishes(metadata),
+        requests=requests_of(pod),
+        of_job=any(o.get("kind") == "Job" and o.get("controller") for o in metadata.get("ownerReferences") or ()),
+        deadline_s=spec.get("activeDeadlineSeconds"),
+        delete_at_s=deletion_of(metadata),
+    )
+    _resume(record, pod.get("status") or {})
+    return record
+
+
+def deletion_of(metadata: Object) -> float | None:
+    stamp = metadata.get("deletionTimestamp")
+    return None if stamp is None else _time(stamp)
+
+
+def is_terminal(status: Object) -> bool:
+    return status.get("phase") in ("Succeeded", "Failed")
+
+
+def _resume(record: Pod, status: Object) -> None:
+    """Takes up a life that another process began."""
+    record.ip = status.get("podIP", "") if not record.shape.host_network else ""
+    record.admitted_s = _time(status.get("startTime"))
+    if is_terminal(status):
+        record.stage = Stage.ENDED
+        return
+    record.changed_s = record.admitted_s
+    if status.get("phase") != "Running" or not status.get("containerStatuses"):
+        return
+    first = status["containerStatuses"][0]
+    record.restarts = first.get("restartCount", 0)
+    ended = (first.get("lastState") or {}).get("terminated")
+    if ended:
+        record.previous = Exit(_time(ended.get("startedAt")), _time(ended.get("finishedAt")), ended.get("exitCode", 0))
+    running = (first.get("state") or {}).get("running")
+    record.stage = Stage.RUNNING if running else Stage.BACKOFF
+    record.started_s = record.ready_s = _time(running.get("startedAt")) if running else record.admitted_s
+
+
+def _shape(spec: Object) -> Shape:
+    return _shared(
+        Shape(
+            containers=tuple(Container(c["name"], c.get("image", "")) for c in spec["containers"]),
+            init_containers=tuple(
+                Container(c["name"], c.get("image", ""), is_sidecar(c)) for c in spec.get("initContainers") or ()
+            ),
+            readiness_gates=tuple(gate["conditionType"] for gate in spec.get("readinessGates") or ()),
+            restart_policy=spec.get("restartPolicy", "Always"),
+            host_network=bool(spec.get("hostNetwork")),
+        )
+    )
+
+
+@lru_cache(maxsize=10_000)
+def _shared(shape: Shape) -> Shape:
+    return shape
+
+
+def _time(text: str | None) -> float:
+    value = parse_time(text) if text else 0
+    return 0.0 if isinstance(value, str) else float(value)

@@ -1,0 +1,203 @@
+"""The status of a pod as its kubelet writes it: phase, conditions, container states, addresses.
+
+One function of a record (``nodes/pod.py``) and its node's address gives a strategic merge patch: conditions merge by
+type, so ``PodScheduled`` and conditions of others survive, and a condition without a time keeps the one it has. The
+shapes, reasons and texts are those of the kubelet of Kubernetes v1.35. Readiness gates are opened at once, as KWOK
+does: in a simulated cluster nobody else would.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from headgate.kube.timestamps import format_duration, format_time
+from headgate.nodes.pod import Container, Exit, Pod, Stage
+
+Object = dict[str, Any]
+
+KILLED: Final = 137
+_FIRST_BACKOFF_S: Final = 10.0
+_MOST_BACKOFF_S: Final = 300.0
+_FORGIVEN_AFTER_S: Final = 600.0
+
+
+def pod_status(pod: Pod, host_ip: str) -> Object:
+    """What is to be written now; the same again for the same record."""
+    if pod.stage is Stage.ENDED and pod.last is None and pod.reason:
+        # It was never taken in, so there is nothing to say about containers.
+        start = format_time(pod.admitted_s)
+        return {"phase": "Failed", "reason": pod.reason, "message": pod.message, "startTime": start}
+    status: Object = {"startTime": format_time(pod.admitted_s), "hostIP": host_ip, "hostIPs": [{"ip": host_ip}]}
+    if pod.generation:
+        status["observedGeneration"] = pod.generation
+    if pod.stage is Stage.ENDED:
+        status |= _ended(pod, pod.changed_s)
+    elif pod.stage is Stage.STARTING:
+        status |= _starting(pod, pod.changed_s)
+    else:
+        status |= _running(pod, pod.changed_s)
+    address = host_ip if pod.shape.host_network else pod.ip
+    if address and pod.stage is not Stage.STARTING:
+        status |= {"podIP": address, "podIPs": [{"ip": address}]}
+    return status
+
+
+def orphaned_status(now_s: float) -> Object:
+    """What the pod garbage collector writes before it removes a pod whose node is gone."""
+    return {
+        "phase": "Failed",
+        "conditions": [
+            {
+                "type": "DisruptionTarget",
+                "status": "True",
+                "reason": "DeletionByPodGC",
+                "message": "PodGC: node no longer exists",
+                "lastTransitionTime": format_time(now_s),
+            }
+        ],
+    }
+
+
+def restarts_after(policy: str, exit_code: int) -> bool:
+    return policy == "Always" or (policy == "OnFailure" and exit_code != 0)
+
+
+def backoff_s(restarts: int, ran_s: float) -> float:
+    """The first restart is at once; a container that ran long enough is forgiven."""
+    if restarts == 0 or ran_s > _FORGIVEN_AFTER_S:
+        return 0.0
+    return min(_FIRST_BACKOFF_S * 2.0 ** min(restarts - 1, 10), _MOST_BACKOFF_S)
+
+
+def _starting(pod: Pod, now_s: float) -> Object:
+    waiting_for = [container.name for container in pod.shape.init_containers]
+    initialized = _condition(pod, "Initialized", "True", now_s)
+    if waiting_for:
+        message = f"containers with incomplete status: [{' '.join(waiting_for)}]"
+        initialized = _condition(pod, "Initialized", "False", now_s, "ContainersNotInitialized", message)
+    state = {"waiting": {"reason": "PodInitializing" if waiting_for else "ContainerCreating"}}
+    conditions = [_condition(pod, "PodReadyToStartContainers", "False", now_s), initialized, *_unready(pod, now_s)]
+    return {"phase": "Pending", "conditions": conditions} | _containers(
+        main=[_container(pod, c, state) for c in pod.shape.containers],
+        init=[_container(pod, c, state) for c in pod.shape.init_containers],
+    )
+
+
+def _running(pod: Pod, now_s: float) -> Object:
+    runs = pod.stage is Stage.RUNNING
+    first_start_s = None if pod.restarts else pod.started_s
+    conditions = [
+        _condition(pod, "PodReadyToStartContainers", "True", first_start_s),
+        _condition(pod, "Initialized", "True", first_start_s if pod.shape.init_containers else pod.admitted_s),
+    ]
+    if runs:
+        kinds = (*pod.shape.readiness_gates, "Ready", "ContainersReady")
+        conditions += [_condition(pod, kind, "True", pod.ready_s) for kind in kinds]
+    else:
+        conditions += _unready(pod, now_s)
+    running = {"running": {"startedAt": format_time(pod.started_s)}}
+    sidecar = {"running": {"startedAt": format_time(pod.admitted_s)}}
+    done = Exit(pod.admitted_s, pod.admitted_s, 0)
+    return {"phase": "Running", "conditions": conditions} | _containers(
+        main=[
+            _container(pod, c, running if runs else _waiting(pod, c), ready=runs, started=runs, restarts=pod.restarts)
+            for c in pod.shape.containers
+        ],
+        init=[
+            _container(pod, c, sidecar if c.sidecar else _terminated(pod, c, done), ready=True, started=c.sidecar)
+            for c in pod.shape.init_containers
+        ],
+    )
+
+
+def _ended(pod: Pod, now_s: float) -> Object:
+    succeeded = pod.exit_code == 0 and not pod.reason
+    why = "PodCompleted" if succeeded else "PodFailed"
+    conditions = [
+        _condition(pod, "PodReadyToStartContainers", "False", now_s),
+        *(_condition(pod, kind, "False", now_s, why) for kind in ("Ready", "ContainersReady")),
+    ]
+    if succeeded:
+        conditions.append(_condition(pod, "Initialized", "True", None, why))
+    status: Object = {"phase": "Succeeded" if succeeded else "Failed", "conditions": conditions}
+    if pod.reason:
+        status |= {"reason": pod.reason, "message": pod.message}
+    ended = pod.last
+    if ended is None:
+        return status  # it never ran
+    done = Exit(pod.admitted_s, pod.admitted_s, 0)
+    sidecar = Exit(pod.admitted_s, ended.finished_s, 0)
+    return status | _containers(
+        main=[_container(pod, c, _terminated(pod, c, ended), restarts=pod.restarts) for c in pod.shape.containers],
+        init=[
+            _container(pod, c, _terminated(pod, c, sidecar if c.sidecar else done), ready=not c.sidecar)
+            for c in pod.shape.init_containers
+        ],
+    )
+
+
+def _unready(pod: Pod, now_s: float) -> list[Object]:
+    names = [c.name for c in pod.shape.init_containers if c.sidecar and pod.stage is Stage.STARTING]
+    names += [c.name for c in pod.shape.containers]
+    message = f"containers with unready status: [{' '.join(names)}]"
+    kinds = ("Ready", "ContainersReady")
+    return [_condition(pod, kind, "False", now_s, "ContainersNotReady", message) for kind in kinds]
+
+
+def _condition(
+    pod: Pod, kind: str, status: str, at_s: float | None, reason: str | None = None, message: str | None = None
+) -> Object:
+    """A null takes out what an earlier state left there; no time keeps the time that is there."""
+    condition: Object = {"type": kind, "status": status, "reason": reason, "message": message, "lastProbeTime": None}
+    if at_s is not None:
+        condition["lastTransitionTime"] = format_time(at_s)
+    if pod.generation:
+        condition["observedGeneration"] = pod.generation
+    return condition
+
+
+def _containers(*, main: list[Object], init: list[Object]) -> Object:
+    return {"initContainerStatuses": init, "containerStatuses": main} if init else {"containerStatuses": main}
+
+
+def _container(
+    pod: Pod, container: Container, state: Object, *, ready: bool = False, started: bool = False, restarts: int = 0
+) -> Object:
+    created = "waiting" not in state or restarts > 0
+    status: Object = {
+        "name": container.name,
+        "image": container.image,
+        "imageID": container.image if created else "",
+        "ready": ready,
+        "started": started,
+        "restartCount": restarts,
+        "state": state,
+        "lastState": {},
+    }
+    if created:
+        status["containerID"] = _container_id(pod, container)
+    if restarts and pod.previous is not None:
+        status["lastState"] = _terminated(pod, container, pod.previous)
+    return status
+
+
+def _terminated(pod: Pod, container: Container, ended: Exit) -> Object:
+    return {
+        "terminated": {
+            "exitCode": ended.code,
+            "reason": "Completed" if ended.code == 0 else "Error",
+            "startedAt": format_time(ended.started_s),
+            "finishedAt": format_time(ended.finished_s),
+            "containerID": _container_id(pod, container),
+        }
+    }
+
+
+def _waiting(pod: Pod, container: Container) -> Object:
+    wait = format_duration(int(backoff_s(pod.restarts, 0.0) * 1e9))
+    who = f"container={container.name} pod={pod.name}_{pod.namespace}({pod.uid})"
+    return {"waiting": {"reason": "CrashLoopBackOff", "message": f"back-off {wait} restarting failed {who}"}}
+
+
+def _container_id(pod: Pod, container: Container) -> str:
+    return f"hollow://{pod.uid}/{container.name}"

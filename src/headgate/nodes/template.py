@@ -1,0 +1,64 @@
+"""Nodes to begin with: ``node-0001``, ``node-0002`` and so on, all alike.
+
+They carry the annotation by which KWOK's users and the autoscalers' kwok providers know a simulated node, and a pod
+network of their own. Pure: returns API objects, and ``nodes/hollow.py`` asks for their creation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from ipaddress import IPv4Network
+from typing import Any, Final
+
+import msgspec
+
+from headgate.nodes.options import RESOURCES
+from headgate.nodes.wishes import HOLLOW, KWOK_NODE
+
+Object = dict[str, Any]
+
+POD_NETWORK: Final = IPv4Network("10.0.0.0/8")
+_NODE_BITS: Final = 24
+MOST_NODES: Final = 2 ** (_NODE_BITS - POD_NETWORK.prefixlen)
+
+
+class Template(msgspec.Struct, frozen=True):
+    resources: Mapping[str, str] = RESOURCES
+    labels: Mapping[str, str] = {}
+    annotations: Mapping[str, str] = {}
+    taints: Sequence[Object] = ()
+    zones: Sequence[str] = ()
+    """Nodes are dealt out to these in turn."""
+    prefix: str = "node-"
+
+
+def make_nodes(count: int, template: Template) -> list[Object]:
+    if not 0 <= count <= MOST_NODES:
+        raise ValueError(f"{count} nodes cannot be made; ask for at most {MOST_NODES}")
+    return [_node(index, template) for index in range(count)]
+
+
+def _node(index: int, template: Template) -> Object:
+    name = f"{template.prefix}{index + 1:04}"
+    labels = {
+        "kubernetes.io/hostname": name,
+        "kubernetes.io/arch": "amd64",
+        "kubernetes.io/os": "linux",
+        HOLLOW: "true",
+    }
+    if template.zones:
+        labels["topology.kubernetes.io/zone"] = template.zones[index % len(template.zones)]
+    base = int(POD_NETWORK.network_address) + (index << (32 - _NODE_BITS))
+    cidr = str(IPv4Network((base, _NODE_BITS)))
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "labels": labels | dict(template.labels),
+            "annotations": {KWOK_NODE: "fake"} | dict(template.annotations),
+        },
+        "spec": {"podCIDR": cidr, "podCIDRs": [cidr], "providerID": f"hollow://{name}"}
+        | ({"taints": list(template.taints)} if template.taints else {}),
+        "status": {"capacity": dict(template.resources), "allocatable": dict(template.resources)},
+    }

@@ -1,0 +1,142 @@
+"""What annotations ask of a hollow kubelet: how long a pod runs, how it ends, how a node misbehaves.
+
+An annotation that cannot be read counts as not given; a simulated cluster must not stop over a typing error, and
+``complaints`` tells the shell what to say about it. The list in ``HELP`` is the documentation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from headgate.kube import quantity
+from headgate.kube.timestamps import parse_duration
+
+Object = dict[str, Any]
+
+PREFIX: Final = "headgate.dev/"
+KWOK_NODE: Final = "kwok.x-k8s.io/node"
+HOLLOW: Final = "headgate.dev/hollow"
+_KWOK_COMPLETE: Final = "pod-complete.stage.kwok.x-k8s.io/delay"
+
+HELP: Final = {
+    # on pods
+    "start-after": "pod: how long it is being created before it runs",
+    "run-for": "pod: how long its containers run before they exit; without it they run until the pod is deleted",
+    "exit-code": "pod: what they exit with; 0 if not given",
+    "stop-after": "pod or node: how long containers take to stop on deletion; they are killed after the grace period",
+    # on nodes
+    "boot-after": "node: how long it takes to become Ready",
+    "boot-never": "node: true if it never becomes Ready",
+    "not-ready-every": "node: how long it stays Ready before it turns NotReady",
+    "not-ready-for": "node: how long it then stays NotReady",
+    "silent-after": "node: how long after it became Ready its kubelet stops talking for ever",
+    "killed-after": "node: how long after it became Ready it is taken away (a spot machine)",
+    "late-resources": "node: resources that appear later, such as nvidia.com/gpu=8,example.com/nic=1",
+    "late-resources-after": "node: how much later",
+}
+
+
+class PodWishes(msgspec.Struct, frozen=True):
+    start_s: float | None = None
+    run_s: float | None = None
+    stop_s: float | None = None
+    exit_code: int = 0
+
+
+class NodeWishes(msgspec.Struct, frozen=True):
+    boot_s: float | None = None
+    boot_never: bool = False
+    not_ready_every_s: float | None = None
+    not_ready_for_s: float | None = None
+    silent_s: float | None = None
+    killed_s: float | None = None
+    stop_s: float | None = None
+    late_s: float | None = None
+    late_resources: Mapping[str, str] = {}
+
+
+_NO_POD_WISHES: Final = PodWishes()
+_NO_NODE_WISHES: Final = NodeWishes()
+
+
+def is_hollow(node: Object) -> bool:
+    """Whether a node is ours to play: marked as KWOK's users and the autoscalers' kwok providers mark theirs."""
+    metadata = node["metadata"]
+    annotations, labels = metadata.get("annotations") or {}, metadata.get("labels") or {}
+    return annotations.get(KWOK_NODE) == "fake" or labels.get(HOLLOW) == "true"
+
+
+def pod_wishes(metadata: Object) -> PodWishes:
+    annotations = metadata.get("annotations")
+    if not annotations:
+        return _NO_POD_WISHES
+    run_s = seconds(annotations.get(f"{PREFIX}run-for"))
+    return PodWishes(
+        start_s=seconds(annotations.get(f"{PREFIX}start-after")),
+        run_s=run_s if run_s is not None else seconds(annotations.get(_KWOK_COMPLETE)),
+        stop_s=seconds(annotations.get(f"{PREFIX}stop-after")),
+        exit_code=_exit_code(annotations.get(f"{PREFIX}exit-code", "0")) or 0,
+    )
+
+
+def node_wishes(metadata: Object) -> NodeWishes:
+    annotations = metadata.get("annotations")
+    if not annotations:
+        return _NO_NODE_WISHES
+    asked = {name: seconds(annotations.get(f"{PREFIX}{name}")) for name in HELP}
+    return NodeWishes(
+        boot_s=asked["boot-after"],
+        boot_never=annotations.get(f"{PREFIX}boot-never") == "true",
+        not_ready_every_s=asked["not-ready-every"],
+        not_ready_for_s=asked["not-ready-for"],
+        silent_s=asked["silent-after"],
+        killed_s=asked["killed-after"],
+        stop_s=asked["stop-after"],
+        late_s=asked["late-resources-after"],
+        late_resources=_resources(annotations.get(f"{PREFIX}late-resources", "")) or {},
+    )
+
+
+def complaints(metadata: Object) -> list[str]:
+    """One line for every annotation of ours that cannot be read."""
+    found: list[str] = []
+    for key, value in (metadata.get("annotations") or {}).items():
+        name = key.removeprefix(PREFIX)
+        if key != name and name in HELP and not _readable(name, value):
+            found.append(f"annotation {key}={value!r} cannot be read and is ignored ({HELP[name]})")
+    return found
+
+
+def seconds(text: str | None) -> float | None:
+    """A Go duration, or a plain number of seconds; ``None`` for anything else, and for less than nothing."""
+    if text is None:
+        return None
+    nanos = parse_duration(f"{text}s" if text.replace(".", "", 1).isdigit() else text)
+    return None if isinstance(nanos, str) or nanos < 0 else nanos / 1e9
+
+
+def _readable(name: str, value: str) -> bool:
+    if name == "exit-code":
+        return _exit_code(value) is not None
+    if name == "boot-never":
+        return value in ("true", "false")
+    if name == "late-resources":
+        return _resources(value) is not None
+    return seconds(value) is not None
+
+
+def _exit_code(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and int(text) <= 255 else None
+
+
+def _resources(text: str) -> dict[str, str] | None:
+    resources: dict[str, str] = {}
+    for part in text.split(",") if text else ():
+        name, _, amount = part.strip().partition("=")
+        if not name or not amount or isinstance(quantity.parse(amount), str):
+            return None
+        resources[name] = amount
+    return resources

@@ -1,0 +1,341 @@
+"""The life of pods on hollow nodes: admitted, running, restarted, ended, deleted.
+
+Events about pods and timers come in, writes to pods go out. Every decision is taken again whenever something changes
+(``_consider``), so it does not matter which event was missed. Nodes are looked at, never changed: ``nodes/machines.py``
+does that. Stages are in ``nodes/pod.py``; what is written for each is in ``nodes/pod_status.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from headgate.nodes.addresses import POD_POOL, Pool
+from headgate.nodes.admit import check
+from headgate.nodes.effects import DeletePod, Effect, PatchPodStatus
+from headgate.nodes.node import Node
+from headgate.nodes.options import Options
+from headgate.nodes.pod import Exit, Pod, Stage, deletion_of, is_terminal, read
+from headgate.nodes.pod_status import KILLED, backoff_s, orphaned_status, pod_status, restarts_after
+from headgate.nodes.timers import Timers
+from headgate.nodes.wishes import pod_wishes
+
+Object = dict[str, Any]
+Key = tuple[str, str]
+
+_MOST_RETRY_S: Final = 60.0
+_RUNS: Final = frozenset({Stage.STARTING, Stage.RUNNING, Stage.BACKOFF})
+
+
+class Bookings(msgspec.Struct):
+    """What the pods of one node have booked. Mutable: a running sum, so that admitting a pod costs the same always."""
+
+    used: dict[str, int]
+    pods: int = 0
+
+
+class Workers:
+    def __init__(
+        self,
+        options: Options,
+        timers: Timers[tuple[str, str]],
+        emit: Callable[[Effect], None],
+        nodes: Mapping[str, Node],
+    ) -> None:
+        self._options = options
+        self._timers = timers
+        self._emit = emit
+        self._nodes = nodes
+        self._pods: dict[Key, Pod] = {}
+        self._by_uid: dict[str, Pod] = {}
+        self._on_node: dict[str, dict[Key, Pod]] = {}
+        self._bookings: dict[str, Bookings] = {}
+        self._shared_pool = Pool(POD_POOL)
+        self._settled = False
+        self._bells: Final[dict[str, Callable[[Pod, float], None]]] = {
+            "start": self._run,
+            "finish": self._finish,
+            "restart": self._restart,
+            "deadline": self._exceed_deadline,
+            "stop": self._consider,
+            "orphan": self._collect,
+            "retry": self._retry,
+        }
+
+    # -- events ----------------------------------------------------------------------------------------------------
+
+    def settle(self, now_s: float) -> None:
+        """All pods and nodes are known. Until now nothing was admitted: pods that run already come first."""
+        self._settled = True
+        for pod in self._pods.values():
+            self._claim(pod)
+        for pod in sorted(self._pods.values(), key=_age):
+            self._consider(pod, now_s)
+
+    def applied(self, obj: Object, now_s: float) -> None:
+        metadata = obj["metadata"]
+        pod = self._pods.get((metadata["namespace"], metadata["name"]))
+        if pod is not None and pod.uid != metadata["uid"]:
+            self._drop(pod)
+            pod = None
+        if pod is None:
+            pod = self._add(read(obj))
+        else:
+            self._follow(pod, obj)
+        if self._settled:
+            self._consider(pod, now_s)
+
+    def removed(self, namespace: str, name: str, uid: str) -> None:
+        pod = self._pods.get((namespace, name))
+        if pod is not None and pod.uid == uid:
+            self._drop(pod)
+
+    def node_changed(self, name: str, now_s: float) -> None:
+        """The node came, went, or became ready."""
+        if not self._settled:
+            return
+        pods = self._on_node.get(name, {}).values()
+        for pod in pods:
+            self._claim(pod)
+        for pod in sorted(pods, key=_age):
+            self._consider(pod, now_s)
+
+    def ring(self, bell: str, uid: str, now_s: float) -> bool:
+        """A timer ran out; false if it was not one of these."""
+        if bell not in self._bells:
+            return False
+        self._bells[bell](self._by_uid[uid], now_s)
+        return True
+
+    def failed(self, effect: PatchPodStatus | DeletePod, now_s: float) -> None:
+        """A write did not reach the server, and may be tried again."""
+        pod = self._pods.get((effect.namespace, effect.name))
+        if pod is not None and pod.uid == effect.uid:
+            pod.failures += 1
+            self._timers.set(("retry", pod.uid), now_s + min(2.0 ** min(pod.failures, 10), _MOST_RETRY_S))
+
+    # -- decisions -------------------------------------------------------------------------------------------------
+
+    def _consider(self, pod: Pod, now_s: float) -> None:
+        """What to do about this pod now, from what is known of it and of its node."""
+        node = self._nodes.get(pod.node)
+        if node is None:
+            self._silence(pod)
+            if not self._options.controller_manager and not pod.deleted and ("orphan", pod.uid) not in self._timers:
+                self._timers.set(("orphan", pod.uid), now_s + self._options.orphan_s)
+            return
+        self._timers.cancel(("orphan", pod.uid))
+        if not node.alive:
+            if node.silent:
+                self._silence(pod)
+        elif pod.delete_at_s is not None:
+            self._stop(pod, node, pod.delete_at_s, now_s)
+        elif pod.stage is Stage.PARKED and node.up:
+            self._admit(pod, node, now_s)
+        elif pod.stage is Stage.RUNNING:
+            self._arm(pod)
+        elif pod.stage is Stage.BACKOFF and ("restart", pod.uid) not in self._timers:
+            self._timers.set(("restart", pod.uid), now_s + backoff_s(pod.restarts, 0.0))
+
+    def _admit(self, pod: Pod, node: Node, now_s: float) -> None:
+        bookings = self._booked(pod.node)
+        rejection = check(pod.requests, bookings.used, bookings.pods, node.allocatable)
+        pod.admitted_s = pod.admitted_s or now_s
+        if rejection is not None:
+            pod.reason, pod.message = rejection.reason, rejection.message
+            self._enter(pod, Stage.ENDED, now_s)
+            return
+        self._book(pod)
+        start_s = _given(pod.wishes.start_s, self._options.start_s)
+        if start_s > 0:
+            self._enter(pod, Stage.STARTING, now_s)
+            self._arm_deadline(pod)
+            self._timers.set(("start", pod.uid), now_s + start_s)
+        else:
+            self._run(pod, now_s)
+
+    def _run(self, pod: Pod, now_s: float) -> None:
+        pod.started_s = pod.ready_s = now_s
+        self._enter(pod, Stage.RUNNING, now_s)
+        self._arm(pod)
+
+    def _arm(self, pod: Pod) -> None:
+        run_s = pod.wishes.run_s
+        if run_s is None and pod.of_job:
+            run_s = self._options.job_run_s
+        if run_s is None:
+            self._timers.cancel(("finish", pod.uid))
+        else:
+            self._timers.set(("finish", pod.uid), pod.started_s + run_s)
+        self._arm_deadline(pod)
+
+    def _arm_deadline(self, pod: Pod) -> None:
+        if pod.deadline_s is not None:
+            self._timers.set(("deadline", pod.uid), pod.admitted_s + pod.deadline_s)
+
+    def _finish(self, pod: Pod, now_s: float) -> None:
+        """The containers exit by themselves."""
+        code = pod.wishes.exit_code
+        if pod.delete_at_s is not None or not restarts_after(pod.shape.restart_policy, code):
+            self._end(pod, now_s, code)
+            return
+        pod.previous = Exit(pod.started_s, now_s, code)
+        wait_s = backoff_s(pod.restarts, now_s - pod.started_s)
+        if wait_s > 0:
+            self._enter(pod, Stage.BACKOFF, now_s)
+            self._arm_deadline(pod)
+            self._timers.set(("restart", pod.uid), now_s + wait_s)
+            return
+        pod.restarts += 1
+        pod.started_s = now_s  # and Ready as before: nobody sees a gap of no length
+        self._enter(pod, Stage.RUNNING, now_s)
+        self._arm(pod)
+
+    def _restart(self, pod: Pod, now_s: float) -> None:
+        pod.restarts += 1
+        self._run(pod, now_s)
+
+    def _exceed_deadline(self, pod: Pod, now_s: float) -> None:
+        message = "Pod was active on the node longer than the specified deadline"
+        self._end(pod, now_s, KILLED, "DeadlineExceeded", message)
+
+    def _stop(self, pod: Pod, node: Node, delete_at_s: float, now_s: float) -> None:
+        """The pod is being deleted: let it stop, but not beyond its grace period. Ask again, and it may be shorter."""
+        if pod.stage is Stage.RUNNING:
+            if pod.stopping_since_s is None:
+                pod.stopping_since_s = now_s
+            wanted_s = _given(pod.wishes.stop_s, _given(node.wishes.stop_s, self._options.stop_s))
+            stopped_s = pod.stopping_since_s + wanted_s
+            if min(stopped_s, delete_at_s) > now_s:
+                self._timers.set(("stop", pod.uid), min(stopped_s, delete_at_s))
+                return
+            self._end(pod, now_s, 0 if stopped_s <= delete_at_s else KILLED)
+        elif pod.stage is not Stage.ENDED:
+            self._end(pod, now_s, KILLED)
+        elif not pod.deleted:
+            pod.deleted = True
+            self._emit(DeletePod(pod.namespace, pod.name, pod.uid))
+
+    def _end(self, pod: Pod, now_s: float, code: int, reason: str = "", message: str = "") -> None:
+        if pod.stage is Stage.RUNNING:
+            pod.last = Exit(pod.started_s, now_s, code)
+        elif pod.stage is Stage.BACKOFF:
+            pod.last = pod.previous
+        pod.exit_code, pod.reason, pod.message = code, reason, message
+        self._enter(pod, Stage.ENDED, now_s)
+        self._consider(pod, now_s)
+
+    def _collect(self, pod: Pod, now_s: float) -> None:
+        """The node is gone for good, and nobody else will clean up."""
+        if pod.stage is not Stage.ENDED:
+            pod.stage = Stage.ENDED
+            self._unbook(pod)
+            self._emit(PatchPodStatus(pod.namespace, pod.name, pod.uid, orphaned_status(now_s)))
+        pod.deleted = True
+        self._emit(DeletePod(pod.namespace, pod.name, pod.uid))
+
+    def _retry(self, pod: Pod, now_s: float) -> None:
+        if pod.node not in self._nodes:
+            self._collect(pod, now_s)
+            return
+        if pod.stage is not Stage.PARKED:
+            self._report(pod)
+        if pod.deleted:
+            self._emit(DeletePod(pod.namespace, pod.name, pod.uid))
+
+    # -- bookkeeping -----------------------------------------------------------------------------------------------
+
+    def _enter(self, pod: Pod, stage: Stage, now_s: float) -> None:
+        pod.stage = stage
+        pod.changed_s = now_s
+        self._silence(pod)
+        if stage is Stage.ENDED:
+            self._unbook(pod)
+        self._report(pod)
+
+    def _report(self, pod: Pod) -> None:
+        status = pod_status(pod, self._nodes[pod.node].ip)
+        self._emit(PatchPodStatus(pod.namespace, pod.name, pod.uid, status))
+
+    def _follow(self, pod: Pod, obj: Object) -> None:
+        """Takes over what others changed."""
+        metadata = obj["metadata"]
+        pod.failures = 0
+        pod.generation = metadata.get("generation", 0)
+        pod.wishes = pod_wishes(metadata)
+        pod.delete_at_s = deletion_of(metadata)
+        if is_terminal(obj.get("status") or {}) and pod.stage is not Stage.ENDED:
+            pod.stage = Stage.ENDED
+            self._silence(pod)
+            self._unbook(pod)
+
+    def _add(self, pod: Pod) -> Pod:
+        self._pods[pod.key] = pod
+        self._by_uid[pod.uid] = pod
+        self._on_node.setdefault(pod.node, {})[pod.key] = pod
+        if pod.stage in _RUNS:
+            self._book(pod)
+        return pod
+
+    def _drop(self, pod: Pod) -> None:
+        self._silence(pod)
+        for bell in ("orphan", "retry"):
+            self._timers.cancel((bell, pod.uid))
+        self._unbook(pod)
+        del self._pods[pod.key]
+        del self._by_uid[pod.uid]
+        on_node = self._on_node[pod.node]
+        del on_node[pod.key]
+        if not on_node:
+            del self._on_node[pod.node]
+            self._bookings.pop(pod.node, None)
+
+    def _silence(self, pod: Pod) -> None:
+        for bell in ("start", "finish", "restart", "deadline", "stop"):
+            self._timers.cancel((bell, pod.uid))
+
+    def _booked(self, node: str) -> Bookings:
+        return self._bookings.setdefault(node, Bookings({}))
+
+    def _book(self, pod: Pod) -> None:
+        bookings = self._booked(pod.node)
+        bookings.pods += 1
+        for name, amount in pod.requests.items():
+            bookings.used[name] = bookings.used.get(name, 0) + amount
+        pod.booked = True
+        if pod.ip:
+            self._claim(pod)
+        elif not pod.shape.host_network:
+            pod.ip = next((ip for pool in self._pools(pod) if (ip := pool.take()) is not None), "")
+
+    def _claim(self, pod: Pod) -> None:
+        """Keeps the address of a pod that runs from being given to another, in case its node has become known since."""
+        if pod.booked and pod.ip:
+            for pool in self._pools(pod):
+                pool.claim(pod.ip)
+
+    def _pools(self, pod: Pod) -> list[Pool]:
+        node = self._nodes.get(pod.node)
+        return [self._shared_pool] if node is None or node.pool is None else [node.pool, self._shared_pool]
+
+    def _unbook(self, pod: Pod) -> None:
+        if not pod.booked:
+            return
+        pod.booked = False
+        bookings = self._booked(pod.node)
+        bookings.pods -= 1
+        for name, amount in pod.requests.items():
+            bookings.used[name] -= amount
+        for pool in self._pools(pod):
+            pool.give_back(pod.ip)
+
+
+def _age(pod: Pod) -> tuple[bool, float, Key]:
+    """Pods that run before pods that wait, then the older first."""
+    return pod.stage is Stage.PARKED, pod.created_s, pod.key
+
+
+def _given(wish_s: float | None, otherwise_s: float) -> float:
+    return otherwise_s if wish_s is None else wish_s

@@ -1,0 +1,102 @@
+"""Timers, addresses and annotations, each alone."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Network
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate.nodes.addresses import Pool, network_of
+from headgate.nodes.timers import Timers
+from headgate.nodes.wishes import NodeWishes, PodWishes, complaints, node_wishes, pod_wishes, seconds
+
+steps = st.lists(st.tuples(st.sampled_from("sscd"), st.integers(0, 5), st.integers(0, 20)), max_size=300)
+
+
+@given(steps=steps)
+def test_timers_behave_like_a_dict_that_is_scanned(steps: list[tuple[str, int, int]]) -> None:
+    timers: Timers[int] = Timers()
+    model: dict[int, int] = {}
+    for verb, key, at in steps:
+        if verb == "s":
+            timers.set(key, at)
+            model[key] = at
+        elif verb == "c":
+            timers.cancel(key)
+            model.pop(key, None)
+        else:
+            rang = list(timers.due(at))
+            assert sorted(rang) == sorted(k for k, deadline in model.items() if deadline <= at)
+            assert [model[k] for k in rang] == sorted(model[k] for k in rang)
+            model = {k: deadline for k, deadline in model.items() if deadline > at}
+        assert timers.next_deadline_s() == min(model.values(), default=None)
+        assert len(timers) == len(model)
+
+
+def test_moving_one_timer_for_ever_does_not_grow_the_heap() -> None:
+    timers: Timers[str] = Timers()
+    for number in range(10_000):
+        timers.set("same", number)
+    assert len(timers._heap) < 200
+
+
+def test_a_pool_gives_each_address_once_and_reuses_the_oldest_last() -> None:
+    pool = Pool(IPv4Network("10.0.0.0/29"))
+    pool.claim("10.0.0.2")
+    assert [pool.take() for _ in range(6)] == ["10.0.0.1", "10.0.0.3", "10.0.0.4", "10.0.0.5", "10.0.0.6", None]
+    pool.give_back("10.0.0.3")
+    pool.give_back("not an address")
+    pool.give_back("192.168.0.1")
+    assert pool.take() == "10.0.0.3"
+
+
+def test_what_is_no_network_is_none() -> None:
+    assert network_of("") is None
+    assert network_of("fd00::/64") is None
+    assert network_of("10.1.0.0/16") == IPv4Network("10.1.0.0/16")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("30s", 30.0),
+        ("1m30s", 90.0),
+        ("250ms", 0.25),
+        ("45", 45.0),
+        ("1.5", 1.5),
+        ("0", 0.0),
+        ("-1s", None),
+        ("x", None),
+    ],
+)
+def test_durations(text: str, expected: float | None) -> None:
+    assert seconds(text) == expected
+
+
+def test_annotations_that_cannot_be_read_are_ignored_and_complained_about() -> None:
+    metadata = {
+        "annotations": {
+            "headgate.dev/run-for": "soon",
+            "headgate.dev/exit-code": "1000",
+            "headgate.dev/boot-never": "maybe",
+            "headgate.dev/late-resources": "gpu",
+            "headgate.dev/admitted": "{}",
+            "other.dev/run-for": "soon",
+        }
+    }
+    assert pod_wishes(metadata) == PodWishes()
+    assert node_wishes(metadata) == NodeWishes()
+    assert [line.split("=")[0] for line in complaints(metadata)] == [
+        "annotation headgate.dev/run-for",
+        "annotation headgate.dev/exit-code",
+        "annotation headgate.dev/boot-never",
+        "annotation headgate.dev/late-resources",
+    ]
+
+
+def test_late_resources_may_be_several() -> None:
+    metadata = {"annotations": {"headgate.dev/late-resources": "nvidia.com/gpu=8, example.com/nic=1"}}
+    assert node_wishes(metadata).late_resources == {"nvidia.com/gpu": "8", "example.com/nic": "1"}
+    assert complaints(metadata) == []
