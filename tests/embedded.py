@@ -59,7 +59,7 @@ class Embedded:
             self.post("/api/v1/namespaces", {"metadata": {"name": namespace}})
 
     def send(self, request: Request) -> Response | Watch:
-        moment = Moment(self.epoch_s, lambda: next(self._uids), lambda: next(self._suffixes))
+        moment = Moment(self.epoch_s, lambda: next(self._uids), lambda: next(self._suffixes), lambda limit: 0)
         steps = handle(self.api, request, moment)
         try:
             effect = next(steps)

@@ -37,6 +37,7 @@ class Moment(msgspec.Struct, frozen=True):
     epoch_s: float
     new_uid: Callable[[], str]
     new_suffix: Callable[[], str]  # five characters for `generateName`
+    draw: Callable[[int], int]  # a random number below the argument
 
 
 class Response(msgspec.Struct, frozen=True):

@@ -97,19 +97,19 @@ def _patched(
     if parsed.error is not None:
         text = parsed.error if wanted.how == STRATEGIC_PATCH else f"error decoding patch: {parsed.error}"
         return status.bad_request(text)
-    result = _run(call, kind, wanted.how, old, parsed.value)
+    result = _run(call, kind, wanted, old, parsed.value)
     if isinstance(result, PatchProblem):
-        return status.ApiError(result.code, result.reason, result.message, result.details)
-    new = _typed(call, kind, wanted, result.value, parsed.duplicates)
+        return result.error
+    new = _typed(call, kind, wanted, result.value, (*result.complaints, *parsed.duplicates))
     if isinstance(new, status.ApiError):
         return new
     return updating.track(call, new, old, rules, wanted.field_manager, kind)
 
 
-def _run(call: Call, kind: Kind, how: str, old: Object, patch: Any) -> Patched | PatchProblem:
-    if how == JSON_PATCH:
-        return apply_json_patch(old, patch)
-    if how == MERGE_PATCH:
+def _run(call: Call, kind: Kind, wanted: PatchOptions, old: Object, patch: Any) -> Patched | PatchProblem:
+    if wanted.how == JSON_PATCH:
+        return apply_json_patch(old, patch, checked=wanted.field_validation != "Ignore")
+    if wanted.how == MERGE_PATCH:
         return apply_merge_patch(old, patch)
     return apply_strategic(call.api.schemas, kind.type_name, old, patch)
 

@@ -66,7 +66,7 @@ class Endpoint:
                 event.set()
 
     async def answer(self, request: Request) -> Response | Watch:
-        moment = Moment(self._clock(), _new_uid, _new_suffix)
+        moment = Moment(self._clock(), _new_uid, _new_suffix, random.randrange)
         steps = handle(self._api, request, moment)
         try:
             effect = next(steps)

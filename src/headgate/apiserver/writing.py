@@ -19,6 +19,7 @@ from headgate.apiserver.messages import Commit, Effect
 from headgate.kube import errors, status
 from headgate.kube.apply import keep_times
 from headgate.kube.strategy import UpdateRules
+from headgate.kube.strategy.contract import Pool
 from headgate.kube.validation.metadata import validate_common_meta, validate_common_meta_update
 from headgate.store import Item, Revision
 
@@ -103,6 +104,9 @@ def prepare_create(call: Call, obj: Object) -> Object | status.ApiError:
     problem = match_namespace(call.namespace if kind.namespaced else "", metadata)
     if problem is not None:
         return problem
+    problems = _allocate(call, obj, None)
+    if problems:
+        return status.invalid(call.named_kind, metadata.get("name", ""), problems)
     strategy.prepare_create(obj, call.context)
     problems = strategy.validate_create(obj, call.context) or validate_common_meta(metadata, namespaced=kind.namespaced)
     if problems:
@@ -110,6 +114,15 @@ def prepare_create(call: Call, obj: Object) -> Object | status.ApiError:
     call.warn(*strategy.warnings_create(obj, call.context))
     refusal = admission.validate_create(call, obj)
     return refusal if refusal is not None else records.tidy(call.api, kind, obj)
+
+
+def _allocate(call: Call, new: Object, old: Object | None) -> errors.FieldErrors:
+    """Give the object what only one of its kind may have: addresses, ports."""
+    allocate, kind = call.strategy.allocate, call.kind
+    if allocate is None:
+        return []
+    holders = (records.load(call.api, kind, item) for item in call.api.store.peek_all(kind.resource, None))
+    return allocate(new, old, Pool(holders, call.moment.draw))
 
 
 def stage(call: Call, kind: Kind, obj: Object, *, delete: bool = False) -> Item:
@@ -195,6 +208,9 @@ def prepare_update(call: Call, new: Object, old: Object, rules: UpdateRules) -> 
     mismatch = match_namespace(call.namespace if kind.namespaced else "", metadata)
     if mismatch is not None:
         return mismatch
+    problems = _allocate(call, new, old)
+    if problems:
+        return status.invalid(call.named_kind, call.route.name, problems)
     _keep("generation", metadata, before)
     rules.prepare(new, old, call.context)
     _keep_identity(new["metadata"], before)

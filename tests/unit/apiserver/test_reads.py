@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from embedded import Embedded, a_pod, events
 
+from embedded import Embedded, a_pod, events
 from headgate.apiserver.messages import Request
 
 MAPS = "/api/v1/namespaces/t/configmaps"
