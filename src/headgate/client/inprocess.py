@@ -1,7 +1,7 @@
 """The transport without a wire: requests go straight to the embedded server's handle.
 
 The handle is given as an awaitable function, so this room never imports the server. It answers with a ``Response``, or
-with an async generator of watch lines.
+with an async generator of the watch's bytes.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 
 import msgspec
 
-from headgate.client.transport import Lines, Request, Response
+from headgate.client.transport import Lines, Request, Response, split_lines
 
 Handle = Callable[[Request], Awaitable[Response | AsyncGenerator[bytes, None]]]
 
@@ -48,7 +48,7 @@ class _Lines:
         self._events = events
 
     def __aiter__(self) -> AsyncIterator[bytes]:
-        return self._events
+        return split_lines(self._events)
 
     async def close(self) -> None:
         await self._events.aclose()

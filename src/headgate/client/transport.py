@@ -7,13 +7,15 @@ meaning of answers is the business of the caller (``client/informer.py`` for lis
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
-from typing import Protocol
+from collections.abc import AsyncIterable, AsyncIterator, Mapping
+from typing import Final, Protocol
 from urllib.parse import urlencode
 
 import msgspec
 
 Query = Mapping[str, str]
+
+_LONGEST_LINE: Final = 64 * 1024 * 1024
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -64,3 +66,20 @@ class Transport(Protocol):
 
 def encode_query(query: Query) -> str:
     return urlencode(query)
+
+
+async def split_lines(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+    """Lines, however they were cut on the way. Raises :class:`Unreachable` for one that no server would send."""
+    parts: list[bytes] = []
+    size = 0
+    async for chunk in chunks:
+        *whole, rest = chunk.split(b"\n")
+        for piece in whole:
+            line = b"".join((*parts, piece))
+            parts, size = [], 0
+            if line:
+                yield line
+        parts.append(rest)
+        size += len(rest)
+        if size > _LONGEST_LINE:
+            raise Unreachable(f"the server sent a line of more than {_LONGEST_LINE} bytes")

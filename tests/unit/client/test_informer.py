@@ -56,7 +56,8 @@ class Script:
 
     async def lines(self, lines: list[bytes]) -> AsyncGenerator[bytes, None]:
         for line in lines:
-            yield line
+            yield line[:9]
+            yield line[9:] + b"\n"
 
     async def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)

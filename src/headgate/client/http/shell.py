@@ -17,12 +17,11 @@ import aiohttp
 from yarl import URL
 
 from headgate.client.kubeconfig import Access, Blob
-from headgate.client.transport import Lines, Request, Response, Unreachable
+from headgate.client.transport import Lines, Request, Response, Unreachable, split_lines
 
 POOL: Final = 32
 _CONNECT_S: Final = 10.0
 _ANSWER_S: Final = 60.0
-_LONGEST_LINE: Final = 64 * 1024 * 1024
 
 
 class Http:
@@ -98,20 +97,9 @@ class _Lines:
         self._answer = answer
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        parts: list[bytes] = []
-        size = 0
         try:
-            async for chunk in self._answer.content.iter_any():
-                *whole, rest = chunk.split(b"\n")
-                for piece in whole:
-                    line = b"".join((*parts, piece))
-                    parts, size = [], 0
-                    if line:
-                        yield line
-                parts.append(rest)
-                size += len(rest)
-                if size > _LONGEST_LINE:
-                    raise Unreachable(f"the server sent a line of more than {_LONGEST_LINE} bytes")
+            async for line in split_lines(self._answer.content.iter_any()):
+                yield line
         except (aiohttp.ClientError, OSError) as error:
             raise Unreachable(f"the watch broke off: {error or type(error).__name__}") from error
 

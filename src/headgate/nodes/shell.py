@@ -1,0 +1,228 @@
+"""Hollow kubelets at work: two watches in, bounded writes out, one timer.
+
+The machine in ``nodes/hollow.py`` decides; this carries its writes to a server through a ``Transport``, in order for
+each object, many objects at a time, and tells it of writes that did not arrive. One watch follows all nodes and one
+all bound pods, however many there are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, Final
+
+import msgspec
+
+from headgate.client.informer import Applied, Event, Informer, Removed
+from headgate.client.resource import LEASES, NODES, PODS
+from headgate.client.transport import Request, Transport, Unreachable
+from headgate.kube.timestamps import format_micro_time
+from headgate.nodes import effects
+from headgate.nodes.effects import Effect
+from headgate.nodes.hollow import Hollow
+from headgate.nodes.wishes import complaints
+
+Object = dict[str, Any]
+
+_log: Final = logging.getLogger(__name__)
+_WRITERS: Final = 16
+_LEASE_NAMESPACE: Final = "kube-node-lease"
+_JSON: Final = {"content-type": "application/json", "accept": "application/json"}
+_STRATEGIC: Final = {**_JSON, "content-type": "application/strategic-merge-patch+json"}
+_FINAL: Final = frozenset({404, 409, 410, 422})
+"""The object is gone, is another one by now, or the server will never take this: not to be tried again."""
+
+
+class Fleet:
+    """One machine, one server."""
+
+    def __init__(self, hollow: Hollow, transport: Transport, *, writers: int = _WRITERS) -> None:
+        self._hollow = hollow
+        self._transport = transport
+        self._writers = writers
+        self._queues: dict[str, deque[Effect]] = {}  # per object; a key is here while somebody works on it or will
+        self._ready: asyncio.Queue[str] = asyncio.Queue()
+        self._moved = asyncio.Event()  # the next deadline may have changed
+        # Timers must not jump when somebody sets the wall clock.
+        self._epoch_s = time.time() - time.monotonic()
+
+    async def run(self) -> None:
+        """Runs until it is cancelled."""
+        nodes = self._informer(NODES.collection(), {}, self._node_event)
+        pods = self._informer(PODS.collection(), {"fieldSelector": "spec.nodeName!="}, self._pod_event)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(nodes.run())
+            group.create_task(pods.run())
+            group.create_task(self._keep_time())
+            for _ in range(self._writers):
+                group.create_task(self._write_for_ever())
+
+    def _informer(self, path: str, query: dict[str, str], sink: Callable[[Event], None]) -> Informer:
+        return Informer(
+            self._transport,
+            path,
+            sink,
+            jitter=random.random,
+            sleep=asyncio.sleep,
+            query=query,
+            report=lambda problem: _log.warning("hollow nodes: %s", problem),
+        )
+
+    # -- in --------------------------------------------------------------------------------------------------------
+
+    def _node_event(self, event: Event) -> None:
+        with self._setting_aside(event):
+            self._node_happened(event)
+
+    def _pod_event(self, event: Event) -> None:
+        with self._setting_aside(event):
+            self._pod_happened(event)
+
+    @contextmanager
+    def _setting_aside(self, event: Event) -> Iterator[None]:
+        """One object that cannot be understood must not stop the others."""
+        try:
+            yield
+        except (KeyError, TypeError, ValueError, AttributeError):
+            _log.exception("hollow nodes: this object is set aside: %s", str(event)[:1000])
+
+    def _node_happened(self, event: Event) -> None:
+        now_s = self._now_s()
+        if isinstance(event, Applied):
+            self._complain("node", event.object)
+            self._send(self._hollow.node_applied(event.object, now_s))
+        elif isinstance(event, Removed):
+            self._send(self._hollow.node_removed(event.name, event.uid, now_s))
+        else:
+            self._send(self._hollow.nodes_synced(now_s))
+
+    def _pod_happened(self, event: Event) -> None:
+        now_s = self._now_s()
+        if isinstance(event, Applied):
+            self._complain("pod", event.object)
+            self._send(self._hollow.pod_applied(event.object, now_s))
+        elif isinstance(event, Removed):
+            self._send(self._hollow.pod_removed(event.namespace, event.name, event.uid, now_s))
+        else:
+            self._send(self._hollow.pods_synced(now_s))
+
+    def _complain(self, kind: str, obj: Object) -> None:
+        if "annotations" in obj["metadata"]:
+            for line in complaints(obj["metadata"]):
+                _log.warning("%s %s: %s", kind, obj["metadata"]["name"], line)
+
+    async def _keep_time(self) -> None:
+        while True:
+            self._moved.clear()
+            deadline_s = self._hollow.next_deadline_s()
+            wait_s = None if deadline_s is None else deadline_s - self._now_s()
+            if wait_s is not None and wait_s <= 0:
+                self._send(self._hollow.due(self._now_s()))
+                await asyncio.sleep(0)
+                continue
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._moved.wait(), wait_s)
+
+    def _now_s(self) -> float:
+        return self._epoch_s + time.monotonic()
+
+    # -- out -------------------------------------------------------------------------------------------------------
+
+    def _send(self, wanted: list[Effect]) -> None:
+        for effect in wanted:
+            key = _key(effect)
+            queue = self._queues.get(key)
+            if queue is not None:
+                queue.append(effect)
+            else:
+                self._queues[key] = deque((effect,))
+                self._ready.put_nowait(key)
+        self._moved.set()
+
+    async def _write_for_ever(self) -> None:
+        while True:
+            key = await self._ready.get()
+            queue = self._queues[key]
+            while queue:
+                effect = queue[0]
+                arrived = await self._write(effect)
+                if arrived:
+                    queue.popleft()
+                else:
+                    queue.clear()  # what came after rests on what did not arrive; the machine will ask again
+                    self._send(self._hollow.failed(effect, self._now_s()))
+            del self._queues[key]
+
+    async def _write(self, effect: Effect) -> bool:
+        """False if it makes sense to try again later."""
+        try:
+            status, text = await self._perform(effect)
+        except Unreachable as error:
+            _log.warning("hollow nodes: %s", error)
+            return False
+        if 200 <= status < 300:
+            return True
+        if status in _FINAL:
+            _log.debug("%s was refused for good: %s %s", _key(effect), status, text)
+            return True
+        _log.warning("%s was answered %s: %s", _key(effect), status, text)
+        return False
+
+    async def _perform(self, effect: Effect) -> tuple[int, str]:
+        body: Object
+        match effect:
+            case effects.CreateNode(node=node):
+                return await self._ask("POST", NODES.collection(), node)
+            case effects.PatchNodeStatus(name=name, uid=uid, status=status):
+                body = {"metadata": {"uid": uid}, "status": status}
+                return await self._ask("PATCH", NODES.object("", name, "status"), body)
+            case effects.PatchNodeTaints(name=name, uid=uid, taints=taints):
+                body = {"metadata": {"uid": uid}, "spec": {"taints": taints}}
+                return await self._ask("PATCH", NODES.object("", name), body)
+            case effects.DeleteNode(name=name, uid=uid):
+                return await self._ask("DELETE", NODES.object("", name), {"preconditions": {"uid": uid}})
+            case effects.PatchPodStatus(namespace=namespace, name=name, uid=uid, status=status):
+                body = {"metadata": {"uid": uid}, "status": status}
+                return await self._ask("PATCH", PODS.object(namespace, name, "status"), body)
+            case effects.DeletePod(namespace=namespace, name=name, uid=uid):
+                body = {"gracePeriodSeconds": 0, "preconditions": {"uid": uid}}
+                return await self._ask("DELETE", PODS.object(namespace, name), body)
+            case effects.RenewLease():
+                return await self._renew(effect)
+
+    async def _renew(self, beat: effects.RenewLease) -> tuple[int, str]:
+        renewed = {"renewTime": format_micro_time(beat.renewed_s)}
+        answer = await self._ask("PATCH", LEASES.object(_LEASE_NAMESPACE, beat.name), {"spec": renewed})
+        if answer[0] != 404:
+            return answer
+        owner = {"apiVersion": "v1", "kind": "Node", "name": beat.name, "uid": beat.uid}
+        lease = {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": beat.name, "namespace": _LEASE_NAMESPACE, "ownerReferences": [owner]},
+            "spec": {"holderIdentity": beat.name, "leaseDurationSeconds": beat.duration_s, **renewed},
+        }
+        return await self._ask("POST", LEASES.collection(_LEASE_NAMESPACE), lease)
+
+    async def _ask(self, method: str, path: str, body: Object) -> tuple[int, str]:
+        headers = _STRATEGIC if method == "PATCH" else _JSON
+        response = await self._transport.request(Request(method, path, "", headers, msgspec.json.encode(body)))
+        return response.status, "" if response.ok else response.body[:300].decode(errors="replace")
+
+
+def _key(effect: Effect) -> str:
+    """Writes to the same object wait for each other. A heartbeat waits for nothing."""
+    match effect:
+        case effects.PatchPodStatus(namespace=namespace, name=name) | effects.DeletePod(namespace=namespace, name=name):
+            return f"pod {namespace}/{name}"
+        case effects.RenewLease(name=name):
+            return f"lease {name}"
+        case effects.CreateNode(node=node):
+            return f"node {node['metadata']['name']}"
+        case _:
+            return f"node {effect.name}"
