@@ -18,16 +18,15 @@ from typing import Any, Final
 import msgspec
 
 from headgate.kube import scalars
-from headgate.kube.errors import quote
-from headgate.kube.json_text import MAX_COMPLAINTS, Repeated
+from headgate.kube.json_text import Repeated
+from headgate.kube.reading import ABSENT, Path, Reading
 from headgate.kube.schema import Field, Schemas, Type
 
 Object = dict[str, Any]
-Path = tuple[Any, str | int] | None
-Reader = Callable[[Any, "Reading", Path], Any]
+Reader = Callable[[Any, Reading, Path], Any]
 _Rule = tuple[str, type | None, bool, Reader]  # name, class that needs no look, keep zeros, reader for all else
 
-_ABSENT: Final = object()
+_RESET_BY_NULL: Final = frozenset({"list", "map", "quantity", "time", "microtime"})
 _MAX_SHAPES: Final = 256  # remembered per type; which fields are present repeats from object to object
 
 
@@ -48,60 +47,6 @@ def convert(schemas: Schemas, type_name: str, value: Any) -> Decoded:
     if reading.error is not None:
         return Decoded({}, error=reading.error)
     return Decoded(obj, reading.complaints)
-
-
-class Reading:
-    """What one conversion has to say besides its result.
-
-    As in Go the first value of a wrong type is remembered and reading goes on, while a value that a type's own
-    parser refuses ends it at once: :class:`headgate.kube.scalars.Refused`.
-    """
-
-    __slots__ = ("_root", "_schemas", "complaints", "error")
-
-    def __init__(self, schemas: Schemas, root: str) -> None:
-        self._schemas = schemas
-        self._root = root
-        self.complaints: list[str] = []
-        self.error: str | None = None
-
-    def complain(self, word: str, path: Path, key: str) -> None:
-        text = f"{word} field {quote(_dotted((path, key)))}"
-        if len(self.complaints) < MAX_COMPLAINTS and text not in self.complaints:
-            self.complaints.append(text)
-
-    def fail(self, text: str) -> Any:
-        if self.error is None:
-            self.error = text
-        return _ABSENT
-
-    def mismatch(self, path: Path, found: str, go_type: str) -> str:
-        return f"json: cannot unmarshal {found} into {self._place(path)} of type {go_type}"
-
-    def _place(self, path: Path) -> str:
-        """Where ``path`` is, as Go names it: the innermost struct and the fields on the way, no indexes, no keys."""
-        here, struct, names = Type("struct", ref=self._root), "", []
-        for key in _keys(path):
-            if here.kind == "struct":
-                field = self._schemas.fields[here.ref][str(key)]
-                struct = here.ref.rpartition(".")[2]
-                names += [field.embedded, field.name] if field.embedded else [field.name]
-                here = field.type
-            elif here.items is not None:
-                here = here.items
-        return f"Go struct field {struct}.{'.'.join(names)}" if names else "Go value"
-
-
-def _keys(path: Path) -> list[str | int]:
-    keys = []
-    while path is not None:
-        path, key = path
-        keys.append(key)
-    return keys[::-1]
-
-
-def _dotted(path: Path) -> str:
-    return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in _keys(path)).removeprefix(".")
 
 
 @lru_cache(maxsize=8)
@@ -129,6 +74,8 @@ class _Compiler:
                 return field.name, bool, field.pointer, self._reader(field.type)
             case "raw":
                 return field.name, None, True, self._reader(field.type)
+            case "time" | "microtime":  # a zero time is absent even behind a pointer: it would be printed as null
+                return field.name, None, False, self._reader(field.type)
             case "quantity" | "intorstring" | "duration" if not field.pointer:
                 return field.name, None, True, _without(self._reader(field.type), scalars.ZEROS[field.type.kind])
             case _:
@@ -158,7 +105,7 @@ class _Compiler:
         def read(value: Any, reading: Reading, path: Path) -> Any:
             if value.__class__ is not dict:
                 if isinstance(value, Repeated):
-                    return read(self._overlaid(name, rules, value, reading, path), _Muted(reading), path)
+                    return read(self._overlaid(name, rules, value, reading, path), reading.muted(), path)
                 return reading.fail(reading.mismatch(path, scalars.json_kind(value), go_type))
             out = {}
             shape = tuple(value)
@@ -170,7 +117,7 @@ class _Compiler:
                         out[key] = item
                 elif item is not None or reader is _unknown:
                     item = reader(item, reading, (path, key))
-                    if item is not _ABSENT and (item or keep):
+                    if item is not ABSENT and (item or keep):
                         out[key] = item
             return out
 
@@ -194,14 +141,13 @@ class _Compiler:
 
     def _overlay(self, type: Type, pointer: bool, old: Any, new: Any) -> Any:
         if new is None:
-            return None if pointer or type.kind in ("list", "map") else old
+            return None if pointer or type.kind in _RESET_BY_NULL else old
         if isinstance(old, dict) and isinstance(new, dict) and type.kind in ("struct", "map"):
             fields = self._schemas.fields[type.ref] if type.kind == "struct" else {}
-            merged = dict(old)
-            for key, item in new.items():
-                field = fields.get(key)
-                known = field is not None and key in old
-                merged[key] = self._overlay(field.type, field.pointer, old[key], item) if field and known else item
+            merged = Object()
+            for key, item in (*_pairs(old), *_pairs(new)):
+                field = fields.get(key) if key in merged else None
+                merged[key] = item if field is None else self._overlay(field.type, field.pointer, merged[key], item)
             return merged
         if isinstance(old, list) and isinstance(new, list) and type.items is not None:
             both = [self._overlay(type.items, False, *pair) for pair in zip(old, new, strict=False)]
@@ -233,11 +179,20 @@ class _Compiler:
         plain = str if items.kind == "string" else None
 
         def read(value: Any, reading: Reading, path: Path) -> Any:
-            if value.__class__ is not dict:
-                if isinstance(value, Repeated):
-                    _complain_of_repeats(value, reading, path)
-                else:
-                    return reading.fail(reading.mismatch(path, scalars.json_kind(value), go_type))
+            if not isinstance(value, dict):
+                return reading.fail(reading.mismatch(path, scalars.json_kind(value), go_type))
+            if isinstance(value, Repeated):
+                _complain_of_repeats(value, reading, path)
+            return {
+                key: item
+                if item.__class__ is plain
+                else reader(item, reading, (path, key))
+                if item is not None
+                else zero()
+                for key, item in (value.pairs if isinstance(value, Repeated) else value.items())
+            }
+
+        return reading.fail(reading.mismatch(path, scalars.json_kind(value), go_type))
             return {
                 key: item
                 if item.__class__ is plain
@@ -250,13 +205,8 @@ class _Compiler:
         return read
 
 
-class _Muted(Reading):
-    """Reads what was read before: whatever there is to say was said then."""
-
-    __slots__ = ()
-
-    def __init__(self, reading: Reading) -> None:
-        super().__init__(reading._schemas, reading._root)
+def _pairs(value: Object) -> list[tuple[str, Any]]:
+    return value.pairs if isinstance(value, Repeated) else list(value.items())
 
 
 def _complain_of_repeats(value: Repeated, reading: Reading, path: Path) -> None:
@@ -270,7 +220,7 @@ def _complain_of_repeats(value: Repeated, reading: Reading, path: Path) -> None:
 def _unknown(value: Any, reading: Reading, path: Path) -> Any:
     if path is not None:
         reading.complain("unknown", path[0], str(path[1]))
-    return _ABSENT
+    return ABSENT
 
 
 def _scalar_reader(type: Type) -> Reader:
@@ -299,7 +249,7 @@ def _without(reader: Reader, zero: Any) -> Reader:
 
     def read(value: Any, reading: Reading, path: Path) -> Any:
         item = reader(value, reading, path)
-        return _ABSENT if item == zero and item.__class__ is zero.__class__ else item
+        return ABSENT if item == zero and item.__class__ is zero.__class__ else item
 
     return read
 

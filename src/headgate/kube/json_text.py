@@ -12,6 +12,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from typing import Any, Final, Literal
 
 import msgspec
@@ -83,7 +84,7 @@ def decode_json(body: bytes, *, numbers: Literal["plain", "spelled", "whole"] = 
 
 def whole(number: float) -> float | int:
     """A number without a fraction as the integer that JSON would print for it."""
-    return int(number) if number.is_integer() and abs(number) < _MAX_WHOLE else number
+    return int(Decimal(repr(number))) if number.is_integer() and abs(number) < _MAX_WHOLE else number
 
 
 def _read_float(text: str) -> float:

@@ -44,7 +44,16 @@ ZEROS: Final[dict[str, Any]] = {
     "duration": "0s",
     "intorstring": 0,
 }
-GO_TYPES: Final = {"bytes": "[]uint8", "float": "float64", "raw": "interface {}"}
+GO_TYPES: Final = {
+    "bytes": "[]uint8",
+    "float": "float64",
+    "raw": "interface {}",
+    "quantity": "resource.Quantity",
+    "time": "v1.Time",
+    "microtime": "v1.MicroTime",
+    "duration": "v1.Duration",
+    "intorstring": "intstr.IntOrString",
+}
 
 
 def json_kind(value: Any) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import struct
+from decimal import Decimal
 from typing import Final
 
 Scalar = str | int | float | bool | None
@@ -76,7 +77,8 @@ def key_text(key: Scalar) -> str:
     if key != key or key in (float("inf"), float("-inf")):
         return ".nan" if key != key else ".inf" if key > 0 else "-.inf"
     # Keys are printed with the precision of 32 bits, as there.
-    return next(text for text in (f"{key:.{digits}g}" for digits in range(1, 18)) if _same_in_32_bits(text, key))
+    text = next(text for text in (f"{key:.{digits}e}" for digits in range(17)) if _same_in_32_bits(text, key))
+    return text if not -5 < int(text.partition("e")[2]) < 6 else f"{Decimal(text):f}"
 
 
 def _same_in_32_bits(text: str, number: float) -> bool:

@@ -144,7 +144,9 @@ class _Builder:
             return
         if event.tag == _BINARY_TAG:
             try:
-                value: Any = base64.b64decode(event.value).decode("utf-8", "replace")
+                value: Any = base64.b64decode("".join(event.value.splitlines()), validate=True).decode(
+                    "utf-8", "replace"
+                )
             except binascii.Error:
                 raise _Refused("!!binary value contains invalid base64 data") from None
         elif event.tag is None and not implicit:
