@@ -192,16 +192,6 @@ class _Compiler:
                 for key, item in (value.pairs if isinstance(value, Repeated) else value.items())
             }
 
-        return reading.fail(reading.mismatch(path, scalars.json_kind(value), go_type))
-            return {
-                key: item
-                if item.__class__ is plain
-                else reader(item, reading, (path, key))
-                if item is not None
-                else zero()
-                for key, item in value.items()
-            }
-
         return read
 
 
