@@ -32,7 +32,7 @@ Object = dict[str, Any]
 _log: Final = logging.getLogger(__name__)
 _WRITERS: Final = 16
 _LEASE_NAMESPACE: Final = "kube-node-lease"
-_JSON: Final = {"content-type": "application/json", "accept": "application/json"}
+_JSON: Final = {"content-type": "application/json", "accept": "application/json", "user-agent": "headgate-nodes"}
 _STRATEGIC: Final = {**_JSON, "content-type": "application/strategic-merge-patch+json"}
 _FINAL: Final = frozenset({404, 409, 410, 422})
 """The object is gone, is another one by now, or the server will never take this: not to be tried again."""
@@ -48,11 +48,12 @@ class Fleet:
         self._queues: dict[str, deque[Effect]] = {}  # per object; a key is here while somebody works on it or will
         self._ready: asyncio.Queue[str] = asyncio.Queue()
         self._moved = asyncio.Event()  # the next deadline may have changed
-        # Timers must not jump when somebody sets the wall clock.
-        self._epoch_s = time.time() - time.monotonic()
+        self._epoch_s = 0.0
 
     async def run(self) -> None:
         """Runs until it is cancelled."""
+        # The loop's own clock from here on: timers must not jump when somebody sets the wall clock.
+        self._epoch_s = time.time() - asyncio.get_running_loop().time()
         nodes = self._informer(NODES.collection(), {}, self._node_event)
         pods = self._informer(PODS.collection(), {"fieldSelector": "spec.nodeName!="}, self._pod_event)
         async with asyncio.TaskGroup() as group:
@@ -129,7 +130,7 @@ class Fleet:
                 await asyncio.wait_for(self._moved.wait(), wait_s)
 
     def _now_s(self) -> float:
-        return self._epoch_s + time.monotonic()
+        return self._epoch_s + asyncio.get_running_loop().time()
 
     # -- out -------------------------------------------------------------------------------------------------------
 
@@ -196,18 +197,20 @@ class Fleet:
                 return await self._renew(effect)
 
     async def _renew(self, beat: effects.RenewLease) -> tuple[int, str]:
-        renewed = {"renewTime": format_micro_time(beat.renewed_s)}
-        answer = await self._ask("PATCH", LEASES.object(_LEASE_NAMESPACE, beat.name), {"spec": renewed})
-        if answer[0] != 404:
-            return answer
+        """Nearly always there is a lease to renew, so that is tried first."""
         owner = {"apiVersion": "v1", "kind": "Node", "name": beat.name, "uid": beat.uid}
         lease = {
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
             "metadata": {"name": beat.name, "namespace": _LEASE_NAMESPACE, "ownerReferences": [owner]},
-            "spec": {"holderIdentity": beat.name, "leaseDurationSeconds": beat.duration_s, **renewed},
+            "spec": {
+                "holderIdentity": beat.name,
+                "leaseDurationSeconds": beat.duration_s,
+                "renewTime": format_micro_time(beat.renewed_s),
+            },
         }
-        return await self._ask("POST", LEASES.collection(_LEASE_NAMESPACE), lease)
+        answer = await self._ask("PATCH", LEASES.object(_LEASE_NAMESPACE, beat.name), lease)
+        return answer if answer[0] != 404 else await self._ask("POST", LEASES.collection(_LEASE_NAMESPACE), lease)
 
     async def _ask(self, method: str, path: str, body: Object) -> tuple[int, str]:
         headers = _STRATEGIC if method == "PATCH" else _JSON

@@ -20,6 +20,7 @@ from headgate.client.kubeconfig import Access, Blob
 from headgate.client.transport import Lines, Request, Response, Unreachable, split_lines
 
 POOL: Final = 32
+_USER_AGENT: Final = "headgate"
 _CONNECT_S: Final = 10.0
 _ANSWER_S: Final = 60.0
 
@@ -68,7 +69,7 @@ class Http:
         self, session: aiohttp.ClientSession, request: Request, timeout: aiohttp.ClientTimeout
     ) -> aiohttp.ClientResponse:
         target = f"{self._access.server}{request.path}" + (f"?{request.query}" if request.query else "")
-        headers = dict(request.headers)
+        headers = {"user-agent": _USER_AGENT, **request.headers}
         if self._token:
             headers["authorization"] = f"Bearer {self._token}"
         return await session.request(

@@ -1,0 +1,198 @@
+"""The fleet's shell against a server that is a few lines of Python, on a clock that jumps."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from typing import Any
+
+from headgate.client.inprocess import InProcess
+from headgate.client.transport import Request, Response, Unreachable
+from headgate.nodes.hollow import Hollow
+from headgate.nodes.options import Options
+from headgate.nodes.shell import Fleet
+from headgate.nodes.template import Template, make_nodes
+from unit.nodes.virtual import run
+from unit.nodes.world import a_node, a_pod
+
+Object = dict[str, Any]
+
+
+class Server:
+    """Keeps nodes, pods and leases; knows create, status patches that replace whole fields, delete, list and watch."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, Object] = {}
+        self.requests: list[str] = []
+        self.watches: dict[str, list[asyncio.Queue[bytes]]] = {}
+        self.refuse: Callable[[Request], int | None] = lambda request: None
+        self.revision = 0
+
+    async def handle(self, request: Request) -> Response | AsyncGenerator[bytes, None]:
+        if "watch=true" in request.query:
+            self.requests.append(f"WATCH {request.path}?{request.query.split('&')[0]}")
+            return self.watch(request.path)
+        await asyncio.sleep(0.01)
+        self.requests.append(f"{request.method} {request.path}")
+        status = self.refuse(request)
+        if status == 0:
+            raise Unreachable("cut off")
+        if status is not None:
+            return Response(status, {}, b'{"message":"no"}')
+        return self.answer(request)
+
+    def answer(self, request: Request) -> Response:
+        body: Object = json.loads(request.body or b"{}")
+        path = request.path.removesuffix("/status")
+        if request.method == "GET":
+            items = [obj for name, obj in sorted(self.objects.items()) if name.startswith(collection(path))]
+            return reply(200, {"metadata": {"resourceVersion": str(self.revision)}, "items": items})
+        if request.method == "POST":
+            return reply(201, self.put(f"{path}/{body['metadata']['name']}", body))
+        current = self.objects.get(path)
+        if current is None:
+            return reply(404, {"message": "gone"})
+        if request.method == "DELETE":
+            del self.objects[path]
+            self.tell("DELETED", path, current)
+            return reply(200, current)
+        status = {**current.get("status", {}), **body.get("status", {})}
+        return reply(200, self.put(path, {**current, "status": status}))
+
+    def put(self, path: str, obj: Object) -> Object:
+        self.revision += 1
+        kind = "MODIFIED" if path in self.objects else "ADDED"
+        metadata = {"uid": f"u{self.revision}", **obj["metadata"], "resourceVersion": str(self.revision)}
+        self.objects[path] = {**obj, "metadata": metadata}
+        self.tell(kind, path, self.objects[path])
+        return self.objects[path]
+
+    def tell(self, kind: str, path: str, obj: Object) -> None:
+        line = json.dumps({"type": kind, "object": obj}).encode() + b"\n"
+        for watched, queues in self.watches.items():
+            if path.startswith(collection(watched)):
+                for queue in queues:
+                    queue.put_nowait(line)
+
+    async def watch(self, path: str) -> AsyncGenerator[bytes, None]:
+        queue: asyncio.Queue[bytes] = asyncio.Queue()
+        self.watches.setdefault(path, []).append(queue)
+        while True:
+            yield await queue.get()
+
+
+def collection(path: str) -> str:
+    """Pods of all namespaces are found under one path, whatever their own."""
+    return "/api/v1/namespaces/" if path == "/api/v1/pods" else path
+
+
+def reply(status: int, body: Object) -> Response:
+    return Response(status, {}, json.dumps(body).encode())
+
+
+def play(hollow: Hollow, scenario: Callable[[Server], Coroutine[Any, Any, None]]) -> Server:
+    server = Server()
+
+    async def main() -> None:
+        fleet = asyncio.create_task(Fleet(hollow, InProcess(server.handle), writers=4).run())
+        await scenario(server)
+        fleet.cancel()
+        await asyncio.wait([fleet])
+
+    run(main())
+    return server
+
+
+NODE, POD = "/api/v1/nodes/n", "/api/v1/namespaces/a/pods/p"
+
+
+def test_nodes_are_made_and_come_up_with_two_watches_in_all() -> None:
+    async def scenario(server: Server) -> None:
+        await asyncio.sleep(5)
+
+    server = play(Hollow(Options(), make_nodes(20, Template())), scenario)
+    assert len(server.objects) == 20
+    assert all(node["status"]["conditions"][-1]["status"] == "True" for node in server.objects.values())
+    watches = sorted(line for line in server.requests if line.startswith("WATCH"))
+    assert watches == ["WATCH /api/v1/nodes?watch=true", "WATCH /api/v1/pods?fieldSelector=spec.nodeName%21%3D"]
+    assert server.requests.count("POST /api/v1/nodes") == 20
+
+
+def test_a_pod_runs_completes_and_is_removed_when_deleted_on_time() -> None:
+    phases: list[str] = []
+
+    async def scenario(server: Server) -> None:
+        server.put(NODE, a_node())
+        server.put(POD, a_pod(annotations={"run-for": "1h"}))
+        await asyncio.sleep(3599)
+        phases.append(server.objects[POD]["status"]["phase"])
+        await asyncio.sleep(2)
+        phases.append(server.objects[POD]["status"]["phase"])
+        pod = server.objects[POD]
+        stamp = {**pod["metadata"], "deletionTimestamp": "2020-01-01T00:00:00Z"}
+        server.put(POD, {**pod, "metadata": stamp})
+        await asyncio.sleep(1)
+
+    server = play(Hollow(), scenario)
+    assert phases == ["Running", "Succeeded"]
+    assert POD not in server.objects
+    assert server.requests[-1] == f"DELETE {POD}"
+
+
+def test_writes_that_do_not_arrive_are_made_again_and_those_refused_for_good_are_not() -> None:
+    answers: dict[str, list[int]] = {NODE: [0, 503], POD: [409]}
+
+    async def scenario(server: Server) -> None:
+        def refuse(request: Request) -> int | None:
+            planned = answers.get(request.path.removesuffix("/status"))
+            return planned.pop(0) if planned else None
+
+        server.refuse = refuse
+        server.put(NODE, a_node())
+        server.put(POD, a_pod())
+        await asyncio.sleep(60)
+
+    server = play(Hollow(), scenario)
+    assert server.objects[NODE]["status"]["conditions"][-1]["status"] == "True"
+    assert server.requests.count(f"PATCH {NODE}/status") == 3
+    assert server.requests.count(f"PATCH {POD}/status") == 1
+
+
+def test_the_end_of_a_pod_is_reported_before_it_is_removed_even_if_the_report_fails_first() -> None:
+    async def scenario(server: Server) -> None:
+        failures = [503, 503]
+        server.put(NODE, a_node())
+        server.put(POD, a_pod())
+        await asyncio.sleep(1)
+        server.refuse = lambda request: failures.pop() if request.method == "PATCH" and failures else None
+        pod = server.objects[POD]
+        server.put(POD, {**pod, "metadata": {**pod["metadata"], "deletionTimestamp": "2020-01-01T00:00:00Z"}})
+        await asyncio.sleep(60)
+
+    server = play(Hollow(), scenario)
+    writes = [line.split()[0] for line in server.requests if POD in line]
+    assert writes == ["PATCH", "PATCH", "PATCH", "PATCH", "DELETE"]
+    assert POD not in server.objects
+
+
+def test_leases_are_made_and_then_renewed() -> None:
+    async def scenario(server: Server) -> None:
+        server.put(NODE, a_node())
+        await asyncio.sleep(100)
+
+    server = play(Hollow(Options(controller_manager=True)), scenario)
+    leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+    assert server.requests.count(f"POST {leases}") == 1
+    assert server.requests.count(f"PATCH {leases}/n") >= 10
+    assert server.objects[f"{leases}/n"]["spec"]["leaseDurationSeconds"] == 40
+
+
+def test_one_object_that_makes_no_sense_does_not_stop_the_others() -> None:
+    async def scenario(server: Server) -> None:
+        server.put(NODE, a_node())
+        server.put(POD + "-bad", {"metadata": {"name": "p-bad", "namespace": "a"}, "spec": {"nodeName": "n"}})
+        server.put(POD, a_pod())
+        await asyncio.sleep(1)
+
+    assert play(Hollow(), scenario).objects[POD]["status"]["phase"] == "Running"
