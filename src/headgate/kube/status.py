@@ -200,6 +200,11 @@ def unsupported_media_type(accepted: Iterable[str]) -> ApiError:
     return ApiError(415, "UnsupportedMediaType", message)
 
 
+def unsupported_patch_type() -> ApiError:
+    """For a PATCH in a format that the resource does not offer."""
+    return ApiError(415, "UnsupportedMediaType", "415: Unsupported Media Type", Details())
+
+
 def expired(message: str) -> ApiError:
     return ApiError(410, "Expired", message)
 

@@ -1,0 +1,1 @@
+"""Patches: JSON Patch, JSON Merge Patch and strategic merge patch. Server-side apply is ``kube/apply/``."""

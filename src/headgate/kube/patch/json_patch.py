@@ -1,0 +1,255 @@
+"""JSON Patch (RFC 6902), with the liberties that Kubernetes' API server takes.
+
+It is laxer than the RFC in places that clients have come to use: ``replace`` on a missing key of an object adds it,
+``test`` of a missing value against ``null`` succeeds, negative indexes count from the end, and whatever stands before
+the first ``/`` of a path is ignored. Every failure to apply is one and the same 422. The document is left alone: along
+the way to each change its containers are copied, the rest is shared.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from headgate.kube.patch.go_text import json_word
+from headgate.kube.patch.result import Patched, PatchProblem, malformed, rejected
+
+MAX_OPERATIONS: Final = 10_000
+MAX_COPIED_BYTES: Final = 3 * 1024 * 1024
+
+_KNOWN: Final = ("op", "path", "from", "value")
+_INDEX: Final = re.compile("[+-]?[0-9]{1,18}")
+_ABSENT: Final = object()
+
+Operation = dict[str, Any]
+Container = dict[str, Any] | list[Any]
+
+
+class _Stop(Exception):
+    """An operation does not apply; never leaves this module."""
+
+
+def apply_json_patch(document: Any, operations: Any, *, checked: bool = True) -> Patched | PatchProblem:
+    """``checked`` is off when the client asked for ``fieldValidation=Ignore``: then only the list form is checked."""
+    operations = [] if operations is None else operations
+    problem, complaints = _check(operations, checked)
+    if problem is not None:
+        return problem
+    if len(operations) > MAX_OPERATIONS:
+        message = f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}"
+        return PatchProblem(413, "RequestEntityTooLarge", f"Request entity too large: {message}")
+    work = _Work(document)
+    try:
+        for operation in operations:
+            _OPERATIONS.get((operation or {}).get("op"), _unknown)(work, operation)
+    except _Stop:
+        return rejected()
+    return Patched(work.root, complaints)
+
+
+def _check(operations: Any, checked: bool) -> tuple[PatchProblem | None, tuple[str, ...]]:
+    target = "[]handlers.jsonPatchOp" if checked else "jsonpatch.Patch"
+    prefix = "error decoding patch: " if checked else ""
+    if not isinstance(operations, list):
+        return malformed(f"{prefix}json: cannot unmarshal {json_word(operations)} into Go value of type {target}"), ()
+    complaints = []
+    element = "handlers.jsonPatchOp" if checked else "jsonpatch.Operation"
+    for i, operation in enumerate(operations):
+        if operation is None:
+            continue
+        if not isinstance(operation, dict):
+            word = json_word(operation)
+            return malformed(f"{prefix}json: cannot unmarshal {word} into Go value of type {element}"), ()
+        if not checked:
+            continue
+        for field in ("op", "path", "from"):
+            if not isinstance(operation.get(field, ""), str | None):
+                word = json_word(operation[field])
+                text = f"json: cannot unmarshal {word} into Go struct field jsonPatchOp.{field} of type string"
+                return malformed(prefix + text), ()
+        complaints += [f'json patch unknown field "[{i}].{name}"' for name in operation if name not in _KNOWN]
+    return None, tuple(complaints)
+
+
+class _Work:
+    """The document under way. ``owned`` holds the containers made for this patch: only those are changed in place."""
+
+    def __init__(self, root: Any) -> None:
+        self.root = root
+        self._owned: dict[int, Container] = {}
+        self.copied_bytes = 0
+
+    def own(self, container: Any) -> Container:
+        if id(container) in self._owned:
+            return self._owned[id(container)]
+        if isinstance(container, dict):
+            copy: Container = dict(container)
+        elif isinstance(container, list):
+            copy = list(container)
+        else:
+            raise _Stop
+        self._owned[id(copy)] = copy
+        return copy
+
+    def disown(self, value: Any) -> None:
+        """A value that got a second place in the document: whoever changes one of them copies it first."""
+        self._owned.pop(id(value), None)
+        children = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        for child in children:
+            if isinstance(child, dict | list):
+                self.disown(child)
+
+    def look(self, path: str) -> tuple[Container, str]:
+        """The container that holds the value at ``path``, and its key there, for reading."""
+        parts = _split(path)
+        holder = self.root
+        for part in parts[:-1]:
+            holder = _get(_container(holder), part)
+        return _container(holder), parts[-1]
+
+    def open(self, path: str) -> tuple[Container, str]:
+        """The same for writing: every container on the way is ours afterwards."""
+        parts = _split(path)
+        holder = self.root = self.own(self.root)
+        for part in parts[:-1]:
+            child = self.own(_get(holder, part))
+            if isinstance(holder, dict):
+                holder[part] = child
+            else:
+                holder[_index(holder, part)] = child
+            holder = child
+        return holder, parts[-1]
+
+
+def _split(path: str) -> list[str]:
+    parts = path.split("/")
+    if len(parts) < 2:
+        raise _Stop
+    if "~" not in path:
+        return parts[1:]
+    return [part.replace("~1", "/").replace("~0", "~") for part in parts[1:]]
+
+
+def _container(value: Any) -> Container:
+    if isinstance(value, dict | list):
+        return value
+    raise _Stop
+
+
+def _index(items: list[Any], key: str, *, size: int | None = None) -> int:
+    """``size`` is how many places there are: one more than items when a new one goes in."""
+    if _INDEX.fullmatch(key) is None:
+        raise _Stop
+    places = len(items) if size is None else size
+    index = int(key)
+    if not -places <= index < places:
+        raise _Stop
+    return index if index >= 0 else index + places
+
+
+def _get(holder: Container, key: str) -> Any:
+    """A key that an object lacks has the value ``null``; an index that a list lacks is an error."""
+    if isinstance(holder, dict):
+        return holder.get(key)
+    return holder[_index(holder, key)]
+
+
+def _put(holder: Container, key: str, value: Any) -> None:
+    if isinstance(holder, dict):
+        holder[key] = value
+    elif key == "-":
+        holder.append(value)
+    else:
+        holder.insert(_index(holder, key, size=len(holder) + 1), value)
+
+
+def _take(holder: Container, key: str) -> Any:
+    if isinstance(holder, dict):
+        if key not in holder:
+            raise _Stop
+        return holder.pop(key)
+    return holder.pop(_index(holder, key))
+
+
+def _text(operation: Operation, field: str) -> str:
+    text = operation.get(field)
+    if not isinstance(text, str):
+        raise _Stop
+    return text
+
+
+def _unknown(work: _Work, operation: Operation) -> None:
+    raise _Stop
+
+
+def _add(work: _Work, operation: Operation) -> None:
+    _put(*work.open(_text(operation, "path")), operation.get("value"))
+
+
+def _remove(work: _Work, operation: Operation) -> None:
+    _take(*work.open(_text(operation, "path")))
+
+
+def _replace(work: _Work, operation: Operation) -> None:
+    path = _text(operation, "path")
+    value = operation.get("value")
+    if path == "":
+        work.root = _container(value)
+        return
+    holder, key = work.open(path)
+    if isinstance(holder, dict):
+        holder[key] = value
+    else:
+        holder[_index(holder, key)] = value
+
+
+def _move(work: _Work, operation: Operation) -> None:
+    value = _take(*work.open(_text(operation, "from")))
+    _put(*work.open(_text(operation, "path")), value)
+
+
+def _copy(work: _Work, operation: Operation) -> None:
+    holder, key = work.look(_text(operation, "from"))
+    value = _get(holder, key)
+    if isinstance(value, dict | list):
+        work.copied_bytes += len(msgspec.json.encode(value))
+        if work.copied_bytes > MAX_COPIED_BYTES:
+            raise _Stop
+        work.disown(value)
+    _put(*work.open(_text(operation, "path")), value)
+
+
+def _test(work: _Work, operation: Operation) -> None:
+    path = _text(operation, "path")
+    expected = operation.get("value", _ABSENT)
+    actual = work.root if path == "" else _get(*work.look(path))
+    if actual is None and expected is _ABSENT:
+        return
+    if not is_same(actual, expected):
+        raise _Stop
+
+
+_OPERATIONS: Final[dict[Any, Callable[[_Work, Operation], None]]] = {
+    "add": _add,
+    "remove": _remove,
+    "replace": _replace,
+    "move": _move,
+    "copy": _copy,
+    "test": _test,
+}
+
+
+def is_same(one: Any, other: Any) -> bool:
+    """Equal as JSON text: ``1`` is not ``1.0``, and ``true`` is not ``1``."""
+    if isinstance(one, dict):
+        if not isinstance(other, dict) or one.keys() != other.keys():
+            return False
+        return all(is_same(value, other[key]) for key, value in one.items())
+    if isinstance(one, list):
+        return isinstance(other, list) and len(one) == len(other) and all(map(is_same, one, other))
+    if isinstance(one, bool) is not isinstance(other, bool) or isinstance(one, float) is not isinstance(other, float):
+        return False
+    return bool(one == other)
