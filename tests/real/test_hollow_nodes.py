@@ -1,0 +1,179 @@
+"""Hollow kubelets on a real API server, with the real scheduler and controller manager around them.
+
+One server of its own: the nodes made here would stand in the way of suites that compare lists. What is waited for is
+heard through a watch, never slept for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from harness.processes import Process
+from harness.real import RealServer
+from headgate.client.http.shell import Http
+from headgate.client.informer import Applied, Event, Informer, Removed
+from headgate.client.kubeconfig import Access, read_access
+from headgate.client.resource import NODES, PODS, Resource
+from headgate.client.transport import Request
+from headgate.nodes.hollow import Hollow
+from headgate.nodes.options import Options
+from headgate.nodes.shell import Fleet
+from headgate.nodes.template import Template, make_nodes
+
+pytestmark = pytest.mark.real
+
+Object = dict[str, Any]
+JOBS = Resource("batch", "v1", "jobs", namespaced=True)
+CONTROLLERS = "job-controller,node-lifecycle-controller,taint-eviction-controller,pod-garbage-collector-controller"
+PATIENCE_S = 60
+
+
+@pytest.fixture(scope="module")
+def server(kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealServer]:
+    folder = tmp_path_factory.mktemp("hollow")
+    server = RealServer(folder, kube_binaries)
+    kubeconfig = str(server.kubeconfig)
+    helpers = [
+        Process(
+            [
+                str(kube_binaries / "kube-controller-manager"),
+                *(f"--kubeconfig={kubeconfig}", "--leader-elect=false", f"--controllers={CONTROLLERS}"),
+                *("--use-service-account-credentials=false", "--secure-port=0"),
+            ],
+            folder / "kube-controller-manager.log",
+        ),
+        Process(
+            [
+                str(kube_binaries / "kube-scheduler"),
+                *(f"--kubeconfig={kubeconfig}", "--leader-elect=false", "--secure-port=0"),
+            ],
+            folder / "kube-scheduler.log",
+        ),
+    ]
+    yield server
+    for helper in helpers:
+        helper.stop()
+    server.stop()
+
+
+class Cluster:
+    """What a test sees of the server: the newest state of what it follows."""
+
+    def __init__(self, transport: Http) -> None:
+        self._transport = transport
+        self._heard = asyncio.Event()
+        self.objects: dict[tuple[str, str], Object] = {}
+
+    async def ask(self, method: str, path: str, body: Object) -> Object:
+        headers = {"content-type": "application/json"}
+        response = await self._transport.request(Request(method, path, "", headers, msgspec.json.encode(body)))
+        assert response.ok, response.body
+        answer: Object = msgspec.json.decode(response.body)
+        return answer
+
+    async def follow(self, resource: Resource) -> None:
+        def hear(event: Event) -> None:
+            if isinstance(event, Applied):
+                self.objects[resource.plural, event.object["metadata"]["name"]] = event.object
+            elif isinstance(event, Removed):
+                self.objects.pop((resource.plural, event.name), None)
+            self._heard.set()
+
+        path = resource.collection()
+        await Informer(self._transport, path, hear, jitter=lambda: 0.0, sleep=asyncio.sleep).run()
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        async with asyncio.timeout(PATIENCE_S):
+            while not condition():
+                self._heard.clear()
+                await self._heard.wait()
+
+    def named(self, resource: Resource) -> list[Object]:
+        return [obj for (plural, _), obj in self.objects.items() if plural == resource.plural]
+
+
+def play(server: RealServer, hollow: Hollow, scenario: Callable[[Cluster], Coroutine[Any, Any, None]]) -> None:
+    async def main() -> None:
+        access = read_access(server.kubeconfig.read_text())
+        assert isinstance(access, Access)
+        transport = Http(access, folder=server.kubeconfig.parent)
+        cluster = Cluster(transport)
+        work = [Fleet(hollow, transport).run(), *(cluster.follow(each) for each in (NODES, PODS, JOBS))]
+        tasks = [asyncio.create_task(each) for each in work]
+        try:
+            await scenario(cluster)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+            await transport.close()
+
+    asyncio.run(main())
+
+
+def ready(node: Object) -> bool:
+    conditions = node["status"].get("conditions", [])
+    return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions) and not node["spec"].get("taints")
+
+
+def a_job(name: str, count: int, **annotations: str) -> Object:
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}
+    notes = {f"headgate.dev/{key.replace('_', '-')}": value for key, value in annotations.items()}
+    template = {"metadata": {"annotations": notes}, "spec": {"restartPolicy": "Never", "containers": [container]}}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name},
+        "spec": {"completions": count, "parallelism": count, "backoffLimit": 0, "template": template},
+    }
+
+
+def job_condition(cluster: Cluster, name: str) -> str:
+    conditions = cluster.objects.get(("jobs", name), {}).get("status", {}).get("conditions", [])
+    return " ".join(sorted(c["type"] for c in conditions if c["status"] == "True"))
+
+
+def test_jobs_run_to_their_end_on_hollow_nodes(server: RealServer) -> None:
+    async def scenario(cluster: Cluster) -> None:
+        await cluster.until(lambda: len(cluster.named(NODES)) == 3 and all(map(ready, cluster.named(NODES))))
+        await cluster.ask("POST", JOBS.collection("default"), a_job("good", 20, run_for="1s"))
+        await cluster.ask("POST", JOBS.collection("default"), a_job("bad", 1, run_for="1s", exit_code="3"))
+        await cluster.until(lambda: "Complete" in job_condition(cluster, "good"))
+        await cluster.until(lambda: "Failed" in job_condition(cluster, "bad"))
+        pods = [pod for pod in cluster.named(PODS) if pod["metadata"]["name"].startswith("good-")]
+        assert [pod["status"]["phase"] for pod in pods] == ["Succeeded"] * 20
+        assert len({pod["status"]["podIP"] for pod in pods}) == 20
+        for name in ("good", "bad"):
+            body = {"propagationPolicy": "Background", "gracePeriodSeconds": 0}
+            await cluster.ask("DELETE", JOBS.object("default", name), body)
+
+    play(server, Hollow(Options(controller_manager=True), make_nodes(3, Template())), scenario)
+
+
+def test_a_deleted_pod_ends_gracefully_and_an_overbooked_one_is_rejected(server: RealServer) -> None:
+    def pod(name: str, cpu: str) -> Object:
+        container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
+        spec = {"nodeName": "node-0001", "containers": [container]}
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+
+    def phase(cluster: Cluster, name: str) -> str:
+        found: str = cluster.objects.get(("pods", name), {}).get("status", {}).get("phase", "")
+        return found
+
+    async def scenario(cluster: Cluster) -> None:
+        await cluster.ask("POST", PODS.collection("default"), pod("first", "20"))
+        await cluster.until(lambda: phase(cluster, "first") == "Running")
+        await cluster.ask("POST", PODS.collection("default"), pod("second", "20"))
+        await cluster.until(lambda: phase(cluster, "second") == "Failed")
+        assert cluster.objects["pods", "second"]["status"]["reason"] == "OutOfcpu"
+        await cluster.ask("DELETE", PODS.object("default", "first"), {})
+        await cluster.until(lambda: ("pods", "first") not in cluster.objects)
+        await cluster.ask("DELETE", PODS.object("default", "second"), {})
+
+    play(server, Hollow(Options(controller_manager=True, stop_s=1), make_nodes(3, Template())), scenario)
