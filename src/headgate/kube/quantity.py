@@ -11,7 +11,7 @@ it loses its suffix, and with it its size), and exponents above 1000 count as 10
 from __future__ import annotations
 
 import re
-from functools import lru_cache, total_ordering
+from functools import lru_cache
 from typing import Final, Literal
 
 import msgspec
@@ -37,7 +37,6 @@ _MAX_EXPONENT: Final = 1000
 _SHORT_DIGITS: Final = 18
 
 
-@total_ordering
 class Quantity(msgspec.Struct, frozen=True, eq=False):
     """An exact amount. Equal amounts are equal whatever their format: ``1Gi == 1024Mi``, ``1 == 1000m``."""
 
@@ -77,6 +76,15 @@ class Quantity(msgspec.Struct, frozen=True, eq=False):
 
     def __lt__(self, other: Quantity) -> bool:
         return self.nano < other.nano
+
+    def __le__(self, other: Quantity) -> bool:
+        return self.nano <= other.nano
+
+    def __gt__(self, other: Quantity) -> bool:
+        return self.nano > other.nano
+
+    def __ge__(self, other: Quantity) -> bool:
+        return self.nano >= other.nano
 
     def __add__(self, other: Quantity) -> Quantity:
         return Quantity(self.nano + other.nano, self.format if self.nano else other.format)
