@@ -124,8 +124,8 @@ def _validate_directives(munged: Object, old_spec: Object) -> tuple[FieldErrors,
     Returns the complaints, and the spec with these two taken back.
     """
     errors: FieldErrors = []
-    selector, old_selector = munged.get("nodeSelector") or {}, old_spec.get("nodeSelector") or {}
-    if selector != old_selector:
+    selector, old_selector = munged.get("nodeSelector"), old_spec.get("nodeSelector") or {}
+    if (selector or {}) != old_selector:
         errors += _validate_selector_mutation(selector, old_selector, "spec.nodeSelector")
         munged = dict(munged)
         _put(munged, "nodeSelector", old_spec.get("nodeSelector"))
@@ -150,11 +150,11 @@ def _with_old_node_affinity(
     return result
 
 
-def _validate_selector_mutation(new: Mapping[str, str], old: Mapping[str, str], path: str) -> FieldErrors:
-    if all(new.get(key) == value for key, value in old.items()):
+def _validate_selector_mutation(new: Mapping[str, str] | None, old: Mapping[str, str], path: str) -> FieldErrors:
+    if all((new or {}).get(key) == value for key, value in old.items()):
         return []
     detail = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
-    return [invalid(path, dict(new) or None, detail)]
+    return [invalid(path, new, detail)]
 
 
 def validate_node_affinity_mutation(new: Object | None, old: Object | None, path: str) -> FieldErrors:
@@ -163,18 +163,18 @@ def validate_node_affinity_mutation(new: Object | None, old: Object | None, path
     if old_required is None:
         return []
     old_terms = old_required.get("nodeSelectorTerms") or []
-    new_terms = ((new or {}).get(REQUIRED) or {}).get("nodeSelectorTerms") or []
+    new_terms = ((new or {}).get(REQUIRED) or {}).get("nodeSelectorTerms")
     at = f"{path}.{REQUIRED}.nodeSelectorTerms"
-    if old_terms and len(old_terms) != len(new_terms):
+    if old_terms and len(old_terms) != len(new_terms or ()):
         detail = "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
-        return [invalid(at, structs("NodeSelectorTerm", new_terms or None), detail)]
+        return [invalid(at, structs("NodeSelectorTerm", new_terms), detail)]
     return [
         invalid(
             f"{at}[{index}]",
             struct("NodeSelectorTerm", term),
             "only additions are allowed (no mutations or deletions)",
         )
-        for index, (term, before) in enumerate(zip(new_terms, old_terms, strict=False))
+        for index, (term, before) in enumerate(zip(new_terms or (), old_terms, strict=False))
         if not _only_adds(term, before)
     ]
 
