@@ -85,7 +85,7 @@ class RealServer(Server):
                 f"--service-account-signing-key-file={key}",
                 f"--token-auth-file={tokens}",
                 "--authorization-mode=RBAC",
-                "--service-cluster-ip-range=10.0.0.0/24",
+                "--service-cluster-ip-range=10.96.0.0/16",
                 "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
             ],
             place / "kube-apiserver.log",
