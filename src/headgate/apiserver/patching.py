@@ -16,7 +16,10 @@ from headgate.apiserver.kinds.kind import Kind
 from headgate.apiserver.messages import Effect, Response
 from headgate.kube import codec, errors, status
 from headgate.kube.apply import Applied, apply_config, not_convertible
-from headgate.kube.patch import Patched, PatchProblem, apply_json_patch, apply_merge_patch, apply_strategic
+from headgate.kube.patch.json_patch import apply_json_patch
+from headgate.kube.patch.merge_patch import apply_merge_patch
+from headgate.kube.patch.result import Patched, PatchProblem
+from headgate.kube.patch.strategic import apply_strategic
 from headgate.kube.strategy import UpdateRules
 
 Object = dict[str, Any]

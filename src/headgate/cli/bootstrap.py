@@ -9,7 +9,6 @@ from typing import Any, Final
 
 import msgspec
 
-from headgate.apiserver.bootstrap import bootstrap_objects
 from headgate.apiserver.kinds.builtin import BUILTIN
 from headgate.apiserver.messages import Request, Response
 from headgate.apiserver.shell import Endpoint
@@ -18,13 +17,13 @@ from headgate.kube.schema import GroupVersionKind
 _ALREADY_THERE: Final = 409
 
 
-async def create_missing(endpoint: Endpoint, token: str) -> None:
+async def create_missing(endpoint: Endpoint, token: str, objects: list[dict[str, Any]]) -> None:
     headers = {
         "authorization": f"Bearer {token}",
         "content-type": "application/json",
         "user-agent": "kube-apiserver/headgate",
     }
-    for obj in bootstrap_objects():
+    for obj in objects:
         answer = await endpoint.answer(Request("POST", _path(obj), headers=headers, body=msgspec.json.encode(obj)))
         if isinstance(answer, Response) and answer.status >= 400 and answer.status != _ALREADY_THERE:
             name = obj["metadata"]["name"]

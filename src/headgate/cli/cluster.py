@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import ipaddress
 import os
 import platform
 import secrets
@@ -19,6 +20,7 @@ import msgspec
 import headgate
 from headgate import schemas
 from headgate.apiserver.api import Api, User
+from headgate.apiserver.bootstrap import bootstrap_objects
 from headgate.apiserver.discovery import KUBERNETES_VERSION, version
 from headgate.apiserver.http.shell import HttpServer, listen
 from headgate.apiserver.kinds.builtin import BUILTIN
@@ -35,6 +37,9 @@ from headgate.store.shell import Committer, Journal, StoreProblem
 COMPONENTS: Final = ("apiserver", "nodes")
 _ADMIN: Final = User("kubernetes-admin", ("system:masters", "system:authenticated"))
 _SYSTEM: Final = User("system:apiserver", ("system:masters", "system:authenticated"))
+
+# The documentation block of RFC 5737: it stands for "this server" where loopback is not allowed.
+_UNROUTED: Final = "192.0.2.1"
 
 Say = Callable[[str], None]
 
@@ -137,7 +142,7 @@ async def _cluster(plan: Plan, sock: socket.socket, say: Say) -> AsyncIterator[N
         committer = Committer(store, journal, publish=endpoint.publish)
         endpoint.attach(committer)
         stack.push_async_callback(committer.close)
-        await bootstrap.create_missing(endpoint, system_token)
+        await bootstrap.create_missing(endpoint, system_token, bootstrap_objects(_address(plan.host), port))
         certificates = ensure(plan.data / "pki", plan.host)
         server = HttpServer(endpoint, sock, certificates.server, certificates.server_key)
         ticking = asyncio.create_task(committer.keep_ticking())
@@ -167,6 +172,15 @@ def _open_store(plan: Plan, say: Say) -> tuple[Store, Journal]:
         return journal.load(progress), journal
     except StoreProblem as problem:
         raise UpProblem(str(problem)) from problem
+
+
+def _address(host: str) -> str:
+    """``host`` as an address that an endpoint may have; loopback and wildcards may not be endpoints of a Service."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return _UNROUTED
+    return _UNROUTED if address.is_loopback or address.is_unspecified or address.is_link_local else host
 
 
 def _platform() -> str:

@@ -18,6 +18,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from headgate.kube.strategy.service import KUBERNETES_ADDRESS
+
 _CA_DAYS: Final = 3650
 _SERVER_DAYS: Final = 365
 _RENEW_BEFORE_DAYS: Final = 30
@@ -70,7 +72,7 @@ def _alternative_names(host: str) -> list[x509.GeneralName]:
         names.append(x509.DNSName(host))
     names.extend(x509.DNSName(name) for name in _NAMES if name != host)
     names.extend(
-        x509.IPAddress(ipaddress.ip_address(address)) for address in ("127.0.0.1", "::1", "10.0.0.1") if address != host
+        x509.IPAddress(ipaddress.ip_address(address)) for address in ("127.0.0.1", "::1", KUBERNETES_ADDRESS) if address != host
     )
     return names
 

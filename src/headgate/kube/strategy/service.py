@@ -34,7 +34,7 @@ class _Taken:
 
     def __init__(self, pool: Pool) -> None:
         self._draw = pool.draw
-        self._addresses = {KUBERNETES_ADDRESS}
+        self._addresses: set[str] = set()
         self._ports: set[int] = set()
         for holder in pool.holders:
             spec = holder.get("spec") or {}
