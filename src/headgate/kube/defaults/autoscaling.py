@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
+
+
+_OTHER_METRICS: Final = "autoscaling.alpha.kubernetes.io/metrics"
+_CPU_PERCENT: Final = 80
 
 
 def default_horizontal_pod_autoscaler_v1(obj: dict[str, Any]) -> None:
-    obj.setdefault("spec", {}).setdefault("minReplicas", 1)
+    spec = obj.setdefault("spec", {})
+    spec.setdefault("minReplicas", 1)
+    # This version has one metric of its own and carries all others in an annotation.
+    if _OTHER_METRICS not in (obj.get("metadata", {}).get("annotations") or {}):
+        spec.setdefault("targetCPUUtilizationPercentage", _CPU_PERCENT)
 
 
 def default_horizontal_pod_autoscaler_v2(obj: dict[str, Any]) -> None:
     spec = obj.setdefault("spec", {})
     spec.setdefault("minReplicas", 1)
     if not spec.get("metrics"):
-        target = {"type": "Utilization", "averageUtilization": 80}
+        target = {"type": "Utilization", "averageUtilization": _CPU_PERCENT}
         spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
     behavior = spec.get("behavior")
     if behavior is not None:

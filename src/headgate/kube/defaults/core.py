@@ -23,6 +23,7 @@ def default_namespace(obj: dict[str, Any]) -> None:
 
 
 def default_node(obj: dict[str, Any]) -> None:
+    _settle_pod_cidrs(obj.get("spec") or {})
     status = obj.get("status")
     if not status:
         return
@@ -31,6 +32,15 @@ def default_node(obj: dict[str, Any]) -> None:
         status["allocatable"] = dict(status["capacity"])
     else:
         round_resource_list(status, "allocatable")
+
+
+def _settle_pod_cidrs(spec: dict[str, Any]) -> None:
+    """``podCIDR`` is the older field, and wins; it is the first of ``podCIDRs``."""
+    cidr, cidrs = spec.get("podCIDR"), spec.get("podCIDRs")
+    if cidr and cidr != (cidrs or [""])[0]:
+        spec["podCIDRs"] = [cidr]
+    elif cidrs:
+        spec["podCIDR"] = cidrs[0]
 
 
 def default_secret(obj: dict[str, Any]) -> None:

@@ -96,9 +96,10 @@ def default_job(obj: dict[str, Any]) -> None:
     spec.setdefault("parallelism", 1)
     spec.setdefault("backoffLimit", _MAX_INT32 if "backoffLimitPerIndex" in spec else 6)
     template = _default_job_template(spec)
-    labels = template.get("metadata", {}).get("labels")
+    labels = template.get("metadata", {}).get("labels") or {}
     metadata = obj.setdefault("metadata", {})
-    if labels and not metadata.get("labels"):
+    # A job without labels wears those of its pods. On create most of them are generated first: see its strategy.
+    if not metadata.get("labels") and (spec.get("manualSelector") or "controller-uid" in labels):
         metadata["labels"] = dict(labels)
     spec.setdefault("completionMode", "NonIndexed")
     spec.setdefault("suspend", False)

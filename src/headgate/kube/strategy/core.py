@@ -139,6 +139,12 @@ def _settle_data_sources(spec: Object, old: Object) -> None:
 _CLASSIC_SOURCES: Final = (("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot"))
 
 
+def _name_limit_range(obj: Object, ctx: Context) -> None:
+    """The one kind that may be created without any name."""
+    if not obj["metadata"].get("name"):
+        obj["metadata"]["name"] = obj["metadata"].get("uid", "")
+
+
 def _clean_secret_references(obj: Object) -> None:
     """A service account names secrets of its own namespace; nothing else of a reference is kept."""
     if obj.get("secrets"):
@@ -195,6 +201,7 @@ CORE: Final[dict[str, Strategy]] = {
     "Event": _EVENT,
     "LimitRange": Strategy(
         allow_create_on_update=True,
+        prepare_create=_name_limit_range,
         validate_create=checks(validate_limit_range),
         update=UpdateRules(validate=lambda new, old, ctx: validate_limit_range(new)),
     ),

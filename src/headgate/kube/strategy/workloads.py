@@ -132,6 +132,8 @@ def _prepare_stateful_set_update(new: Object, old: Object, ctx: Context) -> None
 def _prepare_job_create(obj: Object, ctx: Context) -> None:
     if not obj["spec"].get("manualSelector"):
         _generate_selector(obj)
+    if not obj["metadata"].get("labels"):
+        obj["metadata"]["labels"] = dict(obj["spec"]["template"].get("metadata", {}).get("labels") or {})
     _prepare_create(obj, ctx)
 
 

@@ -86,6 +86,8 @@ def _validate_time_zone(zone: str | None, known: frozenset[str] | None) -> Field
     if zone.lower() == "local":
         text = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
         return [invalid(path, zone, text)]
+    if ".." in zone:
+        return [invalid(path, zone, "time: invalid location name")]
     if known is not None and zone != "UTC" and zone not in known:
         return [invalid(path, zone, f"unknown time zone {zone}")]
     return []

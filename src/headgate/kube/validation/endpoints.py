@@ -8,7 +8,7 @@ from headgate.kube import names
 from headgate.kube.addresses import is_valid_ip, is_valid_ip_for_legacy_field, parse_ip, warnings_for_ip
 from headgate.kube.errors import FieldErrors, duplicate, invalid, required, too_many
 from headgate.kube.validation.metadata import validate_object_meta, validate_object_meta_update
-from headgate.kube.validation.values import follows, immutable, port_number, required_one_of
+from headgate.kube.validation.values import follows, immutable, one_of, port_number, required_one_of
 
 Object = dict[str, Any]
 
@@ -126,7 +126,7 @@ def _validate_slice_ports(ports: list[Object]) -> FieldErrors:
         if name in seen:
             found.append(duplicate(f"ports[{i}].name", name))
         seen.add(name)
-        found += required_one_of(port.get("protocol", ""), f"ports[{i}].protocol", _PROTOCOLS)
+        found += one_of(port.get("protocol", ""), f"ports[{i}].protocol", _PROTOCOLS)
         if port.get("appProtocol") is not None:
             found += follows(names.is_qualified_name, port["appProtocol"], f"ports[{i}].appProtocol")
     return found

@@ -15,7 +15,7 @@ from headgate.kube.validation.values import follows, port_number
 
 Object = dict[str, Any]
 
-_PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
+_PROTOCOLS: Final = ("TCP", "UDP", "SCTP")
 _DIRECTIONS: Final = (("ingress", "from"), ("egress", "to"))
 _TYPES: Final = ("Ingress", "Egress")
 

@@ -51,6 +51,30 @@ def validate_storage_class_create(obj: Object) -> FieldErrors:
         found += one_of(obj["reclaimPolicy"], "reclaimPolicy", _RECLAIM_POLICIES)
     mode = obj.get("volumeBindingMode")
     found += [required("volumeBindingMode")] if mode is None else one_of(mode, "volumeBindingMode", _BINDING_MODES)
+    return found + _validate_topologies(obj.get("allowedTopologies") or [])
+
+
+def _validate_topologies(terms: list[Object]) -> FieldErrors:
+    """No term is empty, and no two say the same."""
+    found: FieldErrors = []
+    # An empty term always counts as a repetition: as many as there are terms, upstream.
+    seen: list[dict[str, frozenset[str]]] = [{} for _ in terms]
+    for i, term in enumerate(terms):
+        path = f"allowedTopologies[{i}].matchLabelExpressions"
+        meaning: dict[str, frozenset[str]] = {}
+        for j, expression in enumerate(term.get("matchLabelExpressions") or ()):
+            key, values = expression.get("key", ""), expression.get("values") or []
+            if not values:
+                found.append(required(f"{path}[{j}].values"))
+            found += [
+                duplicate(f"{path}[{j}].values[{n}]", value) for n, value in enumerate(values) if value in values[:n]
+            ]
+            found += follows(names.is_qualified_name, key, f"{path}[{j}].key")
+            if key in meaning:
+                found.append(duplicate(f"{path}[{j}].key", key))
+            meaning[key] = frozenset(values)
+        found += [duplicate(path, "") for each in seen if each == meaning]
+        seen.append(meaning)
     return found
 
 
