@@ -10,22 +10,17 @@ from typing import Any, Final
 import msgspec
 
 from headgate.apiserver.kinds.builtin import BUILTIN
-from headgate.apiserver.messages import Request, Response
-from headgate.apiserver.shell import Endpoint
+from headgate.client.transport import Request, Transport
 from headgate.kube.schema import GroupVersionKind
 
 _ALREADY_THERE: Final = 409
 
 
-async def create_missing(endpoint: Endpoint, token: str, objects: list[dict[str, Any]]) -> None:
-    headers = {
-        "authorization": f"Bearer {token}",
-        "content-type": "application/json",
-        "user-agent": "kube-apiserver/headgate",
-    }
+async def create_missing(client: Transport, objects: list[dict[str, Any]]) -> None:
+    headers = {"content-type": "application/json"}
     for obj in objects:
-        answer = await endpoint.answer(Request("POST", _path(obj), headers=headers, body=msgspec.json.encode(obj)))
-        if isinstance(answer, Response) and answer.status >= 400 and answer.status != _ALREADY_THERE:
+        answer = await client.request(Request("POST", _path(obj), headers=headers, body=msgspec.json.encode(obj)))
+        if not answer.ok and answer.status != _ALREADY_THERE:
             name = obj["metadata"]["name"]
             raise RuntimeError(f"cannot create {obj['kind']} {name}: {answer.body.decode(errors='replace')}")
 

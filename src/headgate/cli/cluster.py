@@ -27,10 +27,16 @@ from headgate.apiserver.kinds.builtin import BUILTIN
 from headgate.apiserver.shell import Endpoint
 from headgate.apiserver.tls.shell import ensure
 from headgate.cli import bootstrap
+from headgate.cli.inprocess import in_process
 from headgate.cli.kubeconfig import write_kubeconfig
+from headgate.client.transport import Transport
 from headgate.kube import quantity
 from headgate.kube.features import Features
 from headgate.kube.schema import Schemas
+from headgate.nodes.hollow import Hollow
+from headgate.nodes.options import RESOURCES, Options
+from headgate.nodes.shell import Fleet
+from headgate.nodes.template import Template, make_nodes
 from headgate.store import Store
 from headgate.store.shell import Committer, Journal, StoreProblem
 
@@ -142,12 +148,17 @@ async def _cluster(plan: Plan, sock: socket.socket, say: Say) -> AsyncIterator[N
         committer = Committer(store, journal, publish=endpoint.publish)
         endpoint.attach(committer)
         stack.push_async_callback(committer.close)
-        await bootstrap.create_missing(endpoint, system_token, bootstrap_objects(_address(plan.host), port))
+        # Clients know this manager's name from every other cluster's first objects.
+        first = in_process(endpoint, system_token, "kube-apiserver")
+        await bootstrap.create_missing(first, bootstrap_objects(_address(plan.host), port))
         certificates = ensure(plan.data / "pki", plan.host)
         server = HttpServer(endpoint, sock, certificates.server, certificates.server_key)
         ticking = asyncio.create_task(committer.keep_ticking())
         serving = asyncio.create_task(server.serve())
         stack.push_async_callback(_stop_serving, endpoint, server, serving, ticking)
+        if "nodes" in plan.components:
+            fleet = asyncio.create_task(_fleet(plan, in_process(endpoint, system_token, "headgate-nodes")).run())
+            stack.push_async_callback(_cancel, fleet)
         write_kubeconfig(plan.kubeconfig, url, certificates.ca.read_bytes(), _token(plan.data))
         _tell(plan, url, store, say)
         yield
@@ -160,6 +171,18 @@ async def _stop_serving(
     server.stop()
     ticking.cancel()
     await asyncio.gather(serving, ticking, return_exceptions=True)
+
+
+def _fleet(plan: Plan, client: Transport) -> Fleet:
+    resources = {**RESOURCES, **plan.node_resources}
+    wanted = make_nodes(plan.node_count, Template(resources=resources))
+    return Fleet(Hollow(Options(resources=resources), wanted), client)
+
+
+async def _cancel(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
 
 
 def _open_store(plan: Plan, say: Say) -> tuple[Store, Journal]:
