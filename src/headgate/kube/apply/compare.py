@@ -9,11 +9,15 @@ the equality of JSON. Both objects must be in the form that the server prints (`
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from headgate.kube.apply.paths import SELF
 from headgate.kube.apply.sets import FieldSet, difference_below
 from headgate.kube.apply.shapes import ANY, BadItem, Kind, Shape, element_of
+
+# Looking a member up in its enumeration costs more than the comparisons below; this module is on every write's way.
+STRUCT: Final = Kind.STRUCT
+LIST: Final = Kind.LIST
 
 
 class Comparison(NamedTuple):
@@ -54,21 +58,23 @@ def whole(shape: Shape, value: Any) -> FieldSet:
     if shape.whole or not value:
         return {}
     out: FieldSet = {SELF: {}}
-    match shape.kind:
-        case Kind.STRUCT:
-            for name, below in value.items():
-                part = shape.parts.get(name)
-                if part is not None:
-                    out[part.element] = {} if part.shape.whole else whole(part.shape, below)
-        case Kind.LIST:
-            for element, items in _by_element(shape, value).items():
-                out[element] = whole(shape.item or ANY, items[0]) if len(items) == 1 else {}
-        case _:
-            if not isinstance(value, dict):
-                return {}
-            item = shape.item or ANY
-            for name, below in value.items():
-                out[f"f:{name}"] = {} if item.whole else whole(item, below)
+    kind = shape.kind
+    if kind is STRUCT:
+        parts = shape.parts
+        for name, below in value.items():
+            if name in parts:
+                element, part = parts[name]
+                out[element] = {} if part.whole or not below else whole(part, below)
+    elif kind is LIST:
+        item = shape.item or ANY
+        for element, items in _by_element(shape, value).items():
+            out[element] = whole(item, items[0]) if len(items) == 1 else {}
+    elif isinstance(value, dict):
+        item = shape.item or ANY
+        for name, below in value.items():
+            out[f"f:{name}"] = {} if item.whole else whole(item, below)
+    else:
+        return {}
     return out
 
 
@@ -77,8 +83,12 @@ def _by_element(shape: Shape, items: list[Any]) -> dict[str, list[Any]]:
     out: dict[str, list[Any]] = {}
     for item in items:
         element = element_of(shape, item)
-        if not isinstance(element, BadItem):
-            out.setdefault(element, []).append(item)
+        if isinstance(element, BadItem):
+            continue
+        if element in out:
+            out[element].append(item)
+        else:
+            out[element] = [item]
     return out
 
 
@@ -87,13 +97,9 @@ def _compare(shape: Shape, old: Any, new: Any) -> NodeComparison | None:
         return None
     if shape.whole:
         return None if same(old, new) else (None, None, {})
-    match shape.kind:
-        case Kind.STRUCT | Kind.MAP:
-            return _compare_maps(shape, old, new)
-        case Kind.LIST:
-            return _compare_lists(shape, old, new)
-        case _:
-            return _compare_any(shape, old, new)
+    if shape.kind is LIST:
+        return _compare_lists(shape, old, new)
+    return _compare_any(shape, old, new) if shape.kind is Kind.ANY else _compare_maps(shape, old, new)
 
 
 class _Changes:

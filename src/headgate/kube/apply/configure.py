@@ -180,27 +180,23 @@ def _prune(versions: Versions, merged: Object, managers: Managers, last: Owned |
     """``merged`` without what the applier wanted last time and nobody wants now."""
     if last is None or not last.fields:
         return merged
-    base = versions.see(merged, last.api_version)
+    base = versions.move(versions.here(merged), last.api_version)
     if base is None:
         return merged
-    pruned: Object = drop_own(base.shape, base.obj, last.fields)
-    wanted: dict[str, FieldSet] = {last.api_version: {}}
+    pruned = base._replace(obj=drop_own(base.shape, base.obj, last.fields))
+    wanted: dict[str, FieldSet] = {last.api_version: {}}  # first, so that less is missing when others are converted to
     for owned in managers.values():
         wanted[owned.api_version] = union(wanted.get(owned.api_version, {}), owned.fields)
-    at = last.api_version
     for version, fields in wanted.items():
-        whole = base if version == last.api_version else versions.move(base.obj, version)
-        rest = pruned if version == at else getattr(versions.move(pruned, version), "obj", None)
-        if whole is not None and rest is not None:
-            pruned, at = give_back_owned(whole.shape, whole.obj, rest, fields), version
-    rest = pruned if at == last.api_version else getattr(versions.move(pruned, last.api_version), "obj", None)
-    if rest is None:
-        return base.obj
-    pruned = give_back_dangling(base.shape, base.obj, rest, last.fields)
-    if last.api_version == versions.api_version:
-        return pruned
-    back = versions.move(pruned, versions.api_version)
-    return merged if back is None else back.obj
+        full, rest = versions.move(base, version), versions.move(pruned, version)
+        if full is not None and rest is not None:
+            pruned = full._replace(obj=give_back_owned(full.shape, full.obj, rest.obj, fields))
+    back = versions.move(pruned, last.api_version)
+    if back is None:
+        return merged
+    kept = base._replace(obj=give_back_dangling(base.shape, base.obj, back.obj, last.fields))
+    result = versions.move(kept, versions.api_version)
+    return merged if result is None else result.obj
 
 
 def _own(value: Any) -> Any:

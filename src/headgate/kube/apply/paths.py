@@ -48,9 +48,9 @@ def go_number(number: float) -> str:
 
 def json_text(value: Any) -> str:
     """A JSON value as Go writes it into a path element."""
+    if isinstance(value, str):
+        return f'"{value.translate(_ESCAPES)}"' if _UNSAFE.search(value) else f'"{value}"'
     match value:
-        case str():
-            return f'"{value.translate(_ESCAPES)}"' if _UNSAFE.search(value) else f'"{value}"'
         case bool():
             return "true" if value else "false"
         case None:

@@ -144,11 +144,8 @@ def _sorted(elements: Iterable[str]) -> list[str]:
 
 def ordered(fields: FieldSet) -> FieldSet:
     """The same set with its elements in wire order."""
-    if not fields:
-        return fields
-    if len(fields) == 1:
-        return {element: ordered(node) for element, node in fields.items()}
-    return {element: ordered(fields[element]) for element in _sorted(fields)}
+    elements = _sorted(fields) if len(fields) > 1 else fields
+    return {element: ordered(node) if (node := fields[element]) else node for element in elements}
 
 
 def paths_of(fields: FieldSet) -> Iterator[Path]:
@@ -195,12 +192,12 @@ def _read(fields: Any) -> FieldSet | None:
         if text == IGNORED:
             same = False
             continue
-        node = _read(below)
+        node = below if below == {} else _read(below)
         if node is None:
             return None
         same = same and node is below and text == element
         out[text] = _join(out[text], node) if text in out else node
-    elements = _sorted(out)
+    elements = _sorted(out) if len(out) > 1 else list(out)
     if elements == [SELF]:
         return {}
     return fields if same and elements == list(out) else {element: out[element] for element in elements}

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from headgate.kube.apply.paths import key_element, value_element
+from headgate.kube.apply.paths import json_text, key_element, value_element
 from headgate.kube.encoding import emit
 from headgate.kube.schema import Field, GroupVersionKind, Schemas, Type
 
@@ -179,20 +179,23 @@ class BadItem(msgspec.Struct, frozen=True):
 
 def element_of(shape: Shape, item: Any) -> str | BadItem:
     """The path element of an item of a list that is a set or a map."""
-    if not shape.keys:
+    keys = shape.keys
+    if not keys:
         return _set_element(item)
+    if len(keys) == 1 and isinstance(item, dict) and keys[0] in item:
+        return f'k:{{"{keys[0]}":{json_text(item[keys[0]])}}}'
     if item is None:
         return BadItem("associative list with keys may not have a null element")
     if not isinstance(item, dict):
         return BadItem("associative list with keys may not have non-map elements")
     pairs = []
-    for key in shape.keys:
+    for key in keys:
         if key in item:
             pairs.append((key, item[key]))
         elif key in shape.defaults:
             pairs.append((key, shape.defaults[key]))
     if not pairs:
-        names = " ".join(f'"{key}"' for key in shape.keys)
+        names = " ".join(f'"{key}"' for key in keys)
         return BadItem(
             f"associative list with keys has an element that omits all key fields [{names}]"
             " (and doesn't have default values for any key fields)"

@@ -153,10 +153,11 @@ def record_update(
 def settle_all(versions: Versions, live: Object, managers: Managers) -> Managers | str:
     """The managers with their sets fitted to the schema of today; those of versions that are gone fall out."""
     out: Managers = {}
+    here = versions.here(live)
     for identity, owned in managers.items():
         if owned.api_version.count("/") > 1:
             return f"unexpected GroupVersion string: {owned.api_version}"
-        seen = versions.see(live, owned.api_version)
+        seen = versions.move(here, owned.api_version)
         if seen is not None:
             fields = settle(seen.shape, owned.fields)
             out[identity] = owned if fields is owned.fields else owned._replace(fields=fields)

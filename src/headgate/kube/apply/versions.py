@@ -29,31 +29,33 @@ Convert: TypeAlias = "Callable[[Object, str], Converted | None]"
 
 
 class Seen(NamedTuple):
+    """An object in one version."""
+
+    api_version: str
     shape: Shape
     obj: Object
 
 
 class Versions:
-    """How to see objects of one type in other versions."""
+    """How to see objects of one type: in the version of the request, and in others."""
 
     def __init__(self, schemas: Schemas, type_name: str, api_version: str, convert: Convert | None) -> None:
-        self.schemas = schemas
         self.api_version = api_version
         self.shape = shape_of(schemas, type_name)
+        self._schemas = schemas
         self._convert = convert
 
-    def see(self, obj: Object, api_version: str) -> Seen | None:
-        """``obj``, which is in the version of the request, in another one."""
-        if api_version == self.api_version:
-            return Seen(self.shape, obj)
-        return self.move(obj, api_version)
+    def here(self, obj: Object) -> Seen:
+        return Seen(self.api_version, self.shape, obj)
 
-    def move(self, obj: Object, api_version: str) -> Seen | None:
-        """``obj`` from whatever version it says it has."""
-        if self._convert is None:
+    def move(self, seen: Seen, api_version: str) -> Seen | None:
+        """The same object in another version, if there is such a version."""
+        if seen.api_version == api_version:
+            return seen
+        converted = None if self._convert is None else self._convert(seen.obj, api_version)
+        if converted is None:
             return None
-        converted = self._convert(obj, api_version)
-        return None if converted is None else Seen(shape_of(self.schemas, converted.type_name), converted.obj)
+        return Seen(api_version, shape_of(self._schemas, converted.type_name), converted.obj)
 
 
 class Changes:
@@ -72,8 +74,8 @@ class Changes:
         return self._known[api_version]
 
     def _compare(self, api_version: str) -> Comparison | None:
-        old = self._versions.see(self._old, api_version)
-        new = self._versions.see(self._new, api_version)
+        old = self._versions.move(self._versions.here(self._old), api_version)
+        new = self._versions.move(self._versions.here(self._new), api_version)
         if old is None or new is None:
             return None
         return compare(old.shape, old.obj, new.obj).outside(self._reset)
