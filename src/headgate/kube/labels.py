@@ -141,7 +141,7 @@ def check_requirement(key: str, operator: str, values: Sequence[str], path: str 
                 if parse_int64(each) is None
             ]
         case _:
-            found.append(errors.not_supported(f"{child}operator", operator, sorted((*_BINARY, "exists", "!"))))
+            found.append(errors.not_supported(f"{child}operator", operator, (*_BINARY, "exists", "!")))
     for i, each in enumerate(values):
         if complaints := names.is_valid_label_value(each):
             found.append(errors.invalid(f"{values_path}[{i}][{key}]", each, "; ".join(complaints)))
