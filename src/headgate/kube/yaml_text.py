@@ -22,7 +22,7 @@ from headgate.kube.json_text import Parsed, decode_json, whole
 from headgate.kube.yaml_scalars import BadScalar, key_text, resolve
 
 MAX_NODES: Final = 50_000
-MAX_ALIASED_NODES: Final = 20_000
+MAX_ALIASED_NODES: Final = 50_000
 
 _MERGE_TAG: Final = "tag:yaml.org,2002:merge"
 _BINARY_TAG: Final = "tag:yaml.org,2002:binary"
