@@ -8,7 +8,7 @@ from typing import Any, Final
 from headgate.kube.errors import FieldErrors, forbidden, invalid, quote, required
 from headgate.kube.features import Features
 from headgate.kube.names import MAX_INT32, inclusive_range_error
-from headgate.kube.pods.equality import same_spec
+from headgate.kube.pods.equality import same_container, same_spec
 from headgate.kube.validation.go_values import struct, structs
 from headgate.kube.validation.metadata import validate_object_meta_update
 from headgate.kube.validation.pod.affinity import REQUIRED
@@ -213,7 +213,7 @@ def validate_pod_ephemeral_containers(
         name = before.get("name", "")
         if name not in after:
             errors.append(forbidden(path, f"existing ephemeral containers {quote(name)} may not be removed\n"))
-        elif not same_spec(after[name], before):
+        elif not same_container(after[name], before):
             shown = differences(before, after[name])
             detail = f"existing ephemeral containers {quote(name)} may not be changed\n{shown}"
             errors.append(forbidden(path, detail))
