@@ -6,29 +6,83 @@ end. The plugins themselves are pure functions in ``apiserver/builtin/``; here t
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Any, Final
 
+from headgate.apiserver import records
+from headgate.apiserver.builtin.attributes import Attributes, Operation
+from headgate.apiserver.builtin.plugins import mutate, validate
 from headgate.apiserver.call import Call
 from headgate.kube import status
+from headgate.store import Store
 
 Object = dict[str, Any]
 
+_REMEMBERED_OBJECTS: Final = 1024
+
 
 def admit_create(call: Call, obj: Object) -> status.ApiError | None:
-    return None
+    return mutate(_attributes(call, "CREATE", obj), obj, None, _view(call))
 
 
 def admit_update(call: Call, new: Object, old: Object) -> status.ApiError | None:
-    return None
+    return mutate(_attributes(call, "UPDATE", new), new, old, _view(call))
 
 
 def validate_create(call: Call, obj: Object) -> status.ApiError | None:
-    return None
+    return validate(_attributes(call, "CREATE", obj), obj, None, _view(call))
 
 
 def validate_update(call: Call, new: Object, old: Object) -> status.ApiError | None:
-    return None
+    return validate(_attributes(call, "UPDATE", new), new, old, _view(call))
 
 
 def validate_delete(call: Call, obj: Object) -> status.ApiError | None:
-    return None
+    """A delete leaves nothing to change, so both tables are asked at once."""
+    attributes, view = _attributes(call, "DELETE", obj), _view(call)
+    return mutate(attributes, {}, obj, view) or validate(attributes, {}, obj, view)
+
+
+def _attributes(call: Call, operation: Operation, obj: Object) -> Attributes:
+    return Attributes(
+        operation=operation,
+        resource=call.resource,
+        kind=call.kind.kind,
+        subresource=call.route.subresource,
+        namespace=call.namespace,
+        name=call.route.name or obj["metadata"].get("name", ""),
+        user=call.user.name,
+        dry_run="All" in call.query.get("dryRun", ()),
+    )
+
+
+def _view(call: Call) -> _StoreView:
+    return _StoreView(call.api.store)
+
+
+class _StoreView:
+    """What writers see, which is what is applied: a write under way counts already."""
+
+    __slots__ = ("_store",)
+
+    def __init__(self, store: Store) -> None:
+        self._store: Final = store
+
+    def get(self, resource: str, namespace: str, name: str) -> Object | None:
+        item = self._store.peek(resource, namespace, name)
+        return None if item is None else _decoded(item.data)
+
+    def labels(self, resource: str, namespace: str, name: str) -> Mapping[str, str] | None:
+        item = self._store.peek(resource, namespace, name)
+        return None if item is None else item.labels
+
+    def list(self, resource: str, namespace: str | None) -> Iterator[Object]:
+        for item in self._store.peek_all(resource, namespace):
+            yield _decoded(item.data)
+
+
+@lru_cache(_REMEMBERED_OBJECTS)
+def _decoded(data: bytes) -> Object:
+    """Every pod that is created asks for the same namespace and the same classes: they are decoded once per change."""
+    return records.decode(data)

@@ -1,0 +1,102 @@
+"""The built-in plugins in the order in which a write meets them.
+
+Two tables, because a write passes twice: plugins that may change an object run before it is prepared and validated,
+those that only refuse run after. The order is a real server's; each row says for which writes its function is called.
+ResourceQuota, PodSecurity, policies and webhooks are not here.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Final, Literal
+
+import msgspec
+
+from headgate.apiserver.builtin import (
+    claim_resize,
+    default_classes,
+    default_tolerations,
+    limit_ranger,
+    namespace_lifecycle,
+    priority,
+    runtime_class,
+    storage_protection,
+    topology_labels,
+)
+from headgate.apiserver.builtin.attributes import Attributes, Object, Operation, Plugin, View
+from headgate.kube import status
+
+Phase = Literal["mutating", "validating"]
+
+_EVERY: Final = ""
+_CREATE: Final[tuple[Operation, ...]] = ("CREATE",)
+_UPDATE: Final[tuple[Operation, ...]] = ("UPDATE",)
+_DELETE: Final[tuple[Operation, ...]] = ("DELETE",)
+_WRITE: Final[tuple[Operation, ...]] = ("CREATE", "UPDATE")
+
+_CLAIMS: Final = "persistentvolumeclaims"
+_PRIORITIES: Final = "priorityclasses.scheduling.k8s.io"
+_ATTRIBUTES: Final = "volumeattributesclasses.storage.k8s.io"
+
+
+class Row(msgspec.Struct, frozen=True):
+    """``endpoint`` is a resource with its group, and its subresource after a slash; empty for every endpoint."""
+
+    plugin: str
+    operations: tuple[Operation, ...]
+    endpoint: str
+    run: Plugin
+
+
+MUTATING: Final = (
+    Row("NamespaceLifecycle", _WRITE, _EVERY, namespace_lifecycle.require_namespace),
+    Row("NamespaceLifecycle", _DELETE, "namespaces", namespace_lifecycle.spare_immortal),
+    Row("LimitRanger", _CREATE, "pods", limit_ranger.admit_pod),
+    Row("LimitRanger", _UPDATE, "pods/resize", limit_ranger.admit_pod),
+    Row("Priority", _CREATE, "pods", priority.admit_new_pod),
+    Row("Priority", _UPDATE, "pods", priority.keep_priority),
+    Row("DefaultTolerationSeconds", _WRITE, "pods", default_tolerations.admit_pod),
+    Row("DefaultStorageClass", _CREATE, _CLAIMS, default_classes.admit_claim),
+    Row("StorageObjectInUseProtection", _CREATE, _CLAIMS, storage_protection.admit_new),
+    Row("StorageObjectInUseProtection", _CREATE, "persistentvolumes", storage_protection.admit_new),
+    Row("StorageObjectInUseProtection", _CREATE, _ATTRIBUTES, storage_protection.admit_new),
+    Row("RuntimeClass", _CREATE, "pods", runtime_class.admit_new_pod),
+    Row("DefaultIngressClass", _CREATE, "ingresses.networking.k8s.io", default_classes.admit_ingress),
+    Row("PodTopologyLabels", _CREATE, "pods", topology_labels.admit_new_pod),
+    Row("PodTopologyLabels", _CREATE, "pods/binding", topology_labels.admit_binding),
+)
+VALIDATING: Final = (
+    Row("LimitRanger", _CREATE, "pods", limit_ranger.validate_pod),
+    Row("LimitRanger", _UPDATE, "pods/resize", limit_ranger.validate_pod),
+    Row("LimitRanger", _WRITE, _CLAIMS, limit_ranger.validate_claim),
+    Row("Priority", _WRITE, _PRIORITIES, priority.validate_class),
+    Row("PersistentVolumeClaimResize", _UPDATE, _CLAIMS, claim_resize.validate_claim),
+    Row("RuntimeClass", _CREATE, "pods", runtime_class.validate_new_pod),
+)
+_PHASES: Final[dict[Phase, tuple[Row, ...]]] = {"mutating": MUTATING, "validating": VALIDATING}
+
+
+def mutate(attributes: Attributes, new: Object, old: Object | None, view: View) -> status.ApiError | None:
+    """Let every plugin change ``new`` that wants to; the first refusal ends it."""
+    return _run("mutating", attributes, new, old, view)
+
+
+def validate(attributes: Attributes, new: Object, old: Object | None, view: View) -> status.ApiError | None:
+    return _run("validating", attributes, new, old, view)
+
+
+def _run(phase: Phase, attributes: Attributes, new: Object, old: Object | None, view: View) -> status.ApiError | None:
+    for plugin in _concerned(phase, attributes.operation, attributes.resource, attributes.subresource):
+        refusal = plugin(attributes, new, old, view)
+        if refusal is not None:
+            return refusal
+    return None
+
+
+@cache
+def _concerned(
+    phase: Phase, operation: Operation, resource: status.GroupResource, subresource: str
+) -> tuple[Plugin, ...]:
+    endpoint = f"{resource}/{subresource}" if subresource else str(resource)
+    rows = _PHASES[phase]
+    return tuple(row.run for row in rows if operation in row.operations and row.endpoint in (_EVERY, endpoint))
