@@ -23,6 +23,7 @@ _REFERENCES = {
     "io.k8s.apimachinery.pkg.util.intstr.IntOrString": "intorstring",
     "io.k8s.apimachinery.pkg.runtime.RawExtension": "raw",
 }
+_MAP_TYPES = {"atomic": "map_atomic", "granular": "map_granular"}
 _FORMATS = {
     ("string", ""): "string",
     ("string", "byte"): "bytes",
@@ -57,8 +58,8 @@ def add_rules(type_name: str, fields: list[WireField], schema: Schema) -> None:
             rules["list_type"] = list_type
         if keys := prop.get("x-kubernetes-list-map-keys"):
             rules["list_keys"] = keys
-        if prop.get("x-kubernetes-map-type") == "atomic":
-            rules["map_atomic"] = True
+        if map_type := prop.get("x-kubernetes-map-type"):
+            rules[_MAP_TYPES[map_type]] = True
         if merge_key := prop.get("x-kubernetes-patch-merge-key"):
             rules["merge_key"] = merge_key
         if strategy := prop.get("x-kubernetes-patch-strategy"):

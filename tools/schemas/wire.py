@@ -101,7 +101,8 @@ class Walker:
         path = package.imports[qualifier] if dot else package.path
         full = f"{path}.{name}"
         if full in _SPECIAL:
-            return {"kind": _SPECIAL[full]}
+            wire = {"kind": _SPECIAL[full]}
+            return wire | {"go": f"{path.rpartition('/')[2]}.{name}"} if wire["kind"] == "raw" else wire
         home = self._package_at(path)
         if self._is_struct(home, name):
             return {"kind": "struct", "ref": self.visit(path, name)}

@@ -57,6 +57,7 @@ class Field(msgspec.Struct, frozen=True, omit_defaults=True):
     list_type: Literal["", "atomic", "set", "map"] = ""
     list_keys: tuple[str, ...] = ()
     map_atomic: bool = False
+    map_granular: bool = False  # although its type is atomic elsewhere
     merge_key: str = ""
     patch_strategy: tuple[Literal["merge", "replace", "retainKeys"], ...] = ()
     enum: tuple[str, ...] = ()
