@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-import msgspec
-
 from headgate.kube.errors import FieldError, FieldErrors, forbidden, invalid, quote
 from headgate.kube.validation.pod.containers import containers_with_paths
 from headgate.kube.validation.pod.options import DELETION_COST, PodOptions, is_deletion_cost
 from headgate.kube.validation.pod.paths import validate_descending
+from headgate.kube.validation.pod.toleration_annotation import read_tolerations
 from headgate.kube.validation.pod.tolerations import validate_tolerations
 
 Object = dict[str, Any]
@@ -53,11 +52,10 @@ def validate_pod_annotations(
 
 
 def _validate_tolerations(text: str, path: str) -> FieldErrors:
-    try:
-        tolerations = msgspec.json.decode(text, type=list[dict[str, Any]] | None)
-    except msgspec.DecodeError as problem:
-        return [invalid(path, TOLERATIONS, str(problem))]
-    return validate_tolerations(tolerations or (), f"{path}.{TOLERATIONS}")
+    tolerations = read_tolerations(text)
+    if isinstance(tolerations, str):
+        return [invalid(path, TOLERATIONS, tolerations)]
+    return validate_tolerations(tolerations, f"{path}.{TOLERATIONS}")
 
 
 def _validate_seccomp(profile: str, path: str) -> FieldErrors:
