@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from headgate.kube.apply.managers import MAX_UPDATERS, Identity, Managers, Owned, limit_updaters
 from unit.apply.objects import (
     CONFIG_MAP,
     DEPLOYMENT,
@@ -160,6 +161,20 @@ def test_the_oldest_of_many_updaters_become_ancient_changes() -> None:
     assert entries[0]["time"] == "2026-01-01T00:00:04Z"
     assert list(entries[0]["fieldsV1"]["f:data"]) == [".", "f:k00", "f:k01", "f:k02", "f:k03", "f:k04"]
     assert [entry["manager"] for entry in entries[1:]] == [f"m{number:02}" for number in range(5, 14)]
+
+
+def test_many_updaters_too_many_become_one_bucket_at_once() -> None:
+    managers: Managers = {
+        Identity(f"m{number:02}", "Update", "v1", ""): Owned(
+            {f"f:{number}": {}}, "v1", f"2026-01-01T00:00:{number:02}Z"
+        )
+        for number in range(14)
+    }
+    managers[Identity("applier", "Apply", "", "")] = Owned({"f:a": {}}, "v1", EARLY)
+    left = limit_updaters(managers)
+    assert len(left) == MAX_UPDATERS + 1
+    assert left[Identity("ancient-changes", "Update", "v1", "")].fields == {f"f:{number}": {} for number in range(5)}
+    assert len(managers) == 15
 
 
 def test_a_repeated_environment_variable_is_owned_as_such() -> None:
