@@ -87,6 +87,10 @@ def _resource(api: Api, request: Request, moment: Moment, route: routes.Route, k
     refusal = _misplaced(route, kind)
     if refusal is not None:
         return views.refuse(refusal)
+    listing = not route.name and request.method == "GET"
+    refusal = negotiation.representable(request.header("accept"), streams=listing)
+    if refusal is not None:
+        return views.refuse(refusal)
     query = options.parse_query(request.query)
     pretty = negotiation.wants_pretty((query.get("pretty") or [""])[0], request.header("user-agent"))
     output = negotiation.output(request.header("accept"), pretty=pretty)

@@ -20,6 +20,7 @@ PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
 # What the real server lists in its texts; the third one is answered with a clear refusal (see the limits).
 _SUPPORTED: Final = (JSON, YAML, PROTOBUF)
 _SPOKEN: Final = (JSON, YAML)
+_STREAMED: Final = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
 
 View = Literal["object", "Table", "PartialObjectMetadata", "PartialObjectMetadataList"]
 _VIEWS: Final = frozenset({"Table", "PartialObjectMetadata", "PartialObjectMetadataList"})
@@ -32,6 +33,7 @@ class Output(msgspec.Struct, frozen=True):
     view: View = "object"
     version: str = "v1"
     pretty: bool = False
+    error_media_type: str = JSON  # errors are never converted, so their encoding is negotiated apart
 
 
 class _Clause(msgspec.Struct, frozen=True):
@@ -85,11 +87,36 @@ def output(accept: str, *, pretty: bool = False) -> Output | status.ApiError:
     """The encoding and view that ``accept`` asks for, or the 406 that lists what there is."""
     if not accept:
         return Output(pretty=pretty)
-    for clause in _clauses(accept):
+    clauses = _clauses(accept)
+    for clause in clauses:
         for media_type in _SPOKEN:
             if _matches(clause, media_type) and (chosen := _accept(clause, media_type, pretty)) is not None:
-                return chosen
+                return msgspec.structs.replace(chosen, error_media_type=_error_media_type(clauses))
     return status.not_acceptable(_SUPPORTED)
+
+
+def _error_media_type(clauses: list[_Clause]) -> str:
+    plain = (clause for clause in clauses if not any(key in clause.params for key in ("as", "g", "v")))
+    for clause in plain:
+        for media_type in _SPOKEN:
+            if _matches(clause, media_type):
+                return media_type
+    return JSON
+
+
+def representable(accept: str, *, streams: bool) -> status.ApiError | None:
+    """The first gate: one of the accepted types must literally be one that is offered, or be ``*/*``.
+
+    The real server's router asks this before anything else, and knows no ``application/*``.
+    """
+    if not accept:
+        return None
+    offered = _SUPPORTED + _STREAMED if streams else _SUPPORTED
+    accepted = {clause.partition(";")[0].strip() for clause in accept.split(",")}
+    if "*/*" in accepted or not accepted.isdisjoint(offered):
+        return None
+    text = f"406: Not Acceptable\n\nAvailable representations: {', '.join(offered)}"
+    return status.ApiError(406, "NotAcceptable", text, status.Details())
 
 
 def wants_pretty(pretty_param: str | None, user_agent: str) -> bool:

@@ -32,7 +32,7 @@ def wait_for(call: Call, revision: Revision) -> Generator[Effect, Any, status.Ap
 def get(call: Call) -> Steps:
     wanted = revisions.parse_revision((call.query.get("resourceVersion") or [""])[0])
     if isinstance(wanted, status.ApiError):
-        return views.refuse(wanted, call.output)
+        return views.refuse(status.unknown_error(wanted.message), call.output)
     problem = yield from wait_for(call, wanted)
     if problem is not None:
         return views.refuse(problem, call.output)
@@ -75,18 +75,21 @@ def read_page(call: Call, wanted: options.ListOptions) -> Generator[Effect, Any,
         return problem
     at, after = None, None
     if wanted.continue_token:
-        if wanted.resource_version not in ("", "0"):
-            return status.bad_request("specifying resource version is not allowed when using continue")
         position = revisions.decode_token(call.kind, call.namespace, wanted.continue_token)
         if isinstance(position, status.ApiError):
             return position
+        if wanted.resource_version not in ("", "0"):
+            return status.bad_request("specifying resource version is not allowed when using continue")
         at, after = position.revision, position.after
         if at > call.api.store.committed:
             return status.too_large_resource_version(at, call.api.store.committed)
     else:
         revision = revisions.parse_revision(wanted.resource_version)
         if isinstance(revision, status.ApiError):
-            return revision
+            return revisions.invalid_for_list(revision)
+        if wanted.resource_version == "0":
+            # "Whatever is at hand" is answered from memory, where a limit saves nothing: it is not looked at.
+            wanted = msgspec.structs.replace(wanted, limit=0)
         if revision:
             problem = yield from wait_for(call, revision)
             if problem is not None:

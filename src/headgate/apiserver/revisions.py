@@ -40,6 +40,11 @@ def _bad_revision(text: str, why: str) -> status.ApiError:
     return status.bad_request(f"resourceVersion: Invalid value: {errors.quote(text)}: {problem}")
 
 
+def invalid_for_list(problem: status.ApiError) -> status.ApiError:
+    """A list says what it could not read; a get answers the same as if it were the server's own fault."""
+    return status.bad_request(f"invalid resource version: {problem.message}")
+
+
 class _Token(msgspec.Struct):
     v: str = ""
     rv: int = 0
@@ -63,6 +68,8 @@ def encode_token(kind: Kind, namespace: str, position: Position) -> str:
 
 def decode_token(kind: Kind, namespace: str, text: str) -> Position | status.ApiError:
     try:
+        if "=" in text:  # tokens carry no padding
+            raise ValueError
         data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except (binascii.Error, ValueError):
         return _bad_token(f"{_BAD_TOKEN}: illegal base64 data at input byte {_first_bad_byte(text)}")
@@ -100,4 +107,4 @@ def _first_bad_byte(text: str) -> int:
 
 
 def _bad_token(text: str) -> status.ApiError:
-    return status.bad_request(text)
+    return status.bad_request(f"invalid continue token: {text}")

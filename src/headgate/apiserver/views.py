@@ -50,7 +50,7 @@ def _quoted(text: str) -> str:
 
 def refuse(error: status.ApiError, output: Output | None = None, warnings: Sequence[str] = ()) -> Response:
     """An error is never converted to a Table, but it does follow the encoding."""
-    output = output or Output()
+    output = Output() if output is None else Output(output.error_media_type, pretty=output.pretty)
     headers = warning_headers(warnings)
     if error.details is not None and error.details.retry_after_s:
         headers = (*headers, ("Retry-After", str(error.details.retry_after_s)))
@@ -62,10 +62,16 @@ def object_answer(call: Call, code: int, obj: Object) -> Response:
     view = call.output.view
     if view == "object" or obj.get("kind") == "Status":
         return answer(call, code, obj)
-    converted = _converted(call, [obj], {"resourceVersion": obj["metadata"].get("resourceVersion", "")}, single=True)
+    converted = _converted(call, [obj], revision_of(obj), single=True)
     if isinstance(converted, status.ApiError):
         return refuse(converted, call.output, call.warnings)
     return answer(call, code, converted)
+
+
+def revision_of(obj: Mapping[str, Any]) -> Object:
+    """The list metadata of a Table of one object: its revision, if it was ever stored."""
+    version = obj["metadata"].get("resourceVersion")
+    return {"resourceVersion": version} if version else {}
 
 
 def item_answer(call: Call, code: int, item: Item) -> Response:
@@ -146,7 +152,7 @@ def _converted(call: Call, objects: Sequence[Object], list_meta: Object, *, sing
         "kind": "PartialObjectMetadataList",
         "apiVersion": f"meta.k8s.io/{version}",
         "metadata": list_meta,
-        "items": [partial(obj, version) for obj in objects],
+        "items": [partial(obj, version) for obj in objects] or None,
     }
 
 

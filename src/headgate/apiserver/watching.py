@@ -135,8 +135,7 @@ class Watch:
 
     def _as_table(self, data: bytes | dict[str, Any]) -> dict[str, Any]:
         obj = msgspec.json.decode(data) if isinstance(data, bytes) else data
-        meta = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
-        table = views.as_table(self._call, [obj], meta, headers=not self._headers_sent)
+        table = views.as_table(self._call, [obj], views.revision_of(obj), headers=not self._headers_sent)
         self._headers_sent = True
         return table.body() if isinstance(table, status.ApiError) else table
 

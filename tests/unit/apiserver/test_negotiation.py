@@ -19,7 +19,7 @@ KUBECTL_GET = (
         ("", Output()),
         ("*/*", Output()),
         ("application/json", Output()),
-        ("application/yaml", Output(YAML)),
+        ("application/yaml", Output(YAML, error_media_type=YAML)),
         ("application/vnd.kubernetes.protobuf,application/json", Output()),
         (KUBECTL_GET, Output(JSON, "Table", "v1")),
         ("application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io", Output(JSON, "PartialObjectMetadataList")),

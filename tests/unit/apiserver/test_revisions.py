@@ -40,7 +40,7 @@ def test_a_token_that_is_not_ours_is_a_bad_request(token: str) -> None:
     refused = decode_token(kind("pods"), "t", token)
     assert isinstance(refused, ApiError)
     assert refused.code == 400
-    assert refused.message.startswith("continue key is not valid")
+    assert refused.message.startswith("invalid continue token: continue key is not valid")
 
 
 @given(st.text(max_size=40))
