@@ -44,7 +44,15 @@ def decode_object(call: Call, expected: GroupVersionKind, field_validation: str)
     if field_validation == "Warn":
         call.warn(*codec.strict_warnings(parsed, decoded))
     default_object(expected, decoded.obj)
+    keep_reset(parsed.value, decoded.obj)
     return decoded.obj
+
+
+def keep_reset(value: Any, obj: Object) -> None:
+    """``managedFields: []`` asks to forget all owners; decoding cannot tell it from silence, so carry it over."""
+    metadata = value.get("metadata") if isinstance(value, dict) else None
+    if isinstance(metadata, dict) and metadata.get("managedFields") == []:
+        obj["metadata"]["managedFields"] = []
 
 
 def default_object(gvk: GroupVersionKind, obj: Object) -> None:

@@ -130,7 +130,8 @@ def _typed(
     if wanted.field_validation == "Warn":
         call.warn(*strict)
     bodies.default_object(kind.gvk, decoded.obj)
-    return records.tidy(call.api, kind, decoded.obj)
+    bodies.keep_reset(patched, decoded.obj)
+    return decoded.obj
 
 
 def _unfit(patched: Any, problem: str) -> status.ApiError:
@@ -156,6 +157,7 @@ def _applied(
         force=bool(wanted.force),
         now=call.now,
         reset=rules.reset_fields,
+        convert=records.converter(call.api, kind),
     )
     if not isinstance(result, Applied):
         return result.error

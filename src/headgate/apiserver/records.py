@@ -15,6 +15,7 @@ import msgspec
 from headgate.apiserver.api import Api
 from headgate.apiserver.kinds.conversion import from_stored, to_stored
 from headgate.apiserver.kinds.kind import Kind
+from headgate.kube.apply import Convert, Converted
 from headgate.kube.codec import emit
 from headgate.store import Item, Revision
 
@@ -61,6 +62,22 @@ def load(api: Api, kind: Kind, item: Item) -> Object:
     """A fresh copy of a stored object, in the version of ``kind``."""
     obj = decode(item.data)
     return obj if _keeps(api, kind) else from_stored(kind, obj)
+
+
+def converter(api: Api, kind: Kind) -> Convert | None:
+    """How to see objects of ``kind`` in its other versions; ``None`` for the many kinds that have but one."""
+    views = {view.api_version: view for view in api.kinds.by_storage(kind.resource)}
+    if len(views) == 1:
+        return None
+
+    def convert(obj: Object, api_version: str) -> Converted | None:
+        here, there = views.get(obj.get("apiVersion", "")), views.get(api_version)
+        if here is None or there is None:
+            return None
+        moved = from_stored(there, to_stored(here, obj))
+        return Converted(there.type_name, tidy(api, there, moved))
+
+    return convert
 
 
 def serve(api: Api, kind: Kind, item: Item) -> bytes:

@@ -78,16 +78,21 @@ def track(
 ) -> Object:
     """``kind`` is what the body is, when that is not what is stored (a Scale)."""
     kind = kind or call.kind
+    printed = records.tidy(call.api, kind, new)
+    if new["metadata"].get("managedFields") == []:
+        # Printing drops what is empty, but an empty list is how a client asks to forget all owners.
+        printed["metadata"] = {**printed["metadata"], "managedFields": []}
     return track_update(
         call.api.schemas,
         kind.type_name,
         old,
-        records.tidy(call.api, kind, new),
+        printed,
         manager=field_manager or call.manager,
         api_version=kind.api_version,
         subresource=call.route.subresource,
         now=call.now,
         reset=rules.reset_fields,
+        convert=records.converter(call.api, kind),
     )
 
 
