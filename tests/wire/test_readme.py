@@ -1,0 +1,87 @@
+"""The README's first session, word for word: every console block is typed into a shell and must print what it shows.
+
+Only what a clock decides is left open: ages. The cluster runs in a folder of its own that holds the examples.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.embedded import HEADGATE
+from harness.processes import Process
+
+ROOT = Path(__file__).parents[2]
+AGE = re.compile(r"\b(?:\d+[smhd])+\b")
+COLUMN_GAP = re.compile(r" {2,}")
+
+
+class Step:
+    def __init__(self, command: str) -> None:
+        self.command = command
+        self.shown: list[str] = []
+
+
+def first_session() -> list[Step]:
+    steps: list[Step] = []
+    for block in re.findall(r"```console\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL):
+        for line in block.splitlines():
+            if line.startswith("$ "):
+                steps.append(Step(line[2:]))
+            else:
+                steps[-1].shown.append(line)
+    return steps
+
+
+def settled(line: str) -> str:
+    """A line without its ages, and without the padding that their width decides."""
+    return COLUMN_GAP.sub("  ", AGE.sub("<age>", line)).rstrip()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    command = ["up", "--listen", "127.0.0.1:0", "--data", str(tmp_path / ".headgate")]
+    cluster = Process([str(HEADGATE), *command], tmp_path / "up.log")
+    cluster.wait_until(lambda: "ready\n" in cluster.log.read_text(), 30)
+    yield tmp_path
+    cluster.stop()
+
+
+def typed(step: Step, folder: Path, environment: dict[str, str]) -> list[str]:
+    run = subprocess.run(
+        ["sh", "-c", step.command],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return run.stdout.splitlines()
+
+
+def test_the_first_session_prints_what_the_readme_shows(folder: Path, kube_binaries: Path) -> None:
+    environment = {**os.environ, "HOME": str(folder), "PATH": f"{kube_binaries}:{os.environ['PATH']}"}
+    steps = first_session()
+    assert len(steps) > 10
+    for step in steps:
+        if step.command.startswith("export "):
+            name, _, value = step.command.removeprefix("export ").partition("=")
+            environment[name] = value
+            continue
+        printed = typed(step, folder, environment)
+        assert [settled(line) for line in printed] == [settled(line) for line in step.shown], step.command
+
+
+def test_the_readme_shows_both_commands() -> None:
+    text = (ROOT / "README.md").read_text()
+    assert "make up" in text
+    assert "make test" in text
