@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from headgate.kube import status
+from headgate.kube.conditions import POD_SCHEDULED, with_condition
 from headgate.kube.errors import FieldErrors, aggregate, not_supported, quote, required
 from headgate.kube.features import Features
-from headgate.kube.pods.conditions import POD_SCHEDULED, with_condition
 from headgate.kube.status import ApiError, GroupResource
 
 Object = dict[str, Any]
@@ -56,11 +56,12 @@ def bind_pod(pod: Object, binding: Object, features: Features, now: str) -> Obje
         if added:
             bound_meta[field] = {**(meta.get(field) or {}), **added}
     # A nomination is a hint for who schedules; once there is a node it would only mislead.
-    old_status = {field: value for field, value in (pod.get("status") or {}).items() if field != "nominatedNodeName"}
+    bound_status = {field: value for field, value in (pod.get("status") or {}).items() if field != "nominatedNodeName"}
     scheduled = {"type": POD_SCHEDULED, "status": "True"}
+    bound_status["conditions"] = with_condition(bound_status.get("conditions"), scheduled, now)
     return {
         **pod,
         "metadata": bound_meta,
         "spec": {**spec, "nodeName": binding["target"]["name"]},
-        "status": with_condition(old_status, scheduled, now),
+        "status": bound_status,
     }

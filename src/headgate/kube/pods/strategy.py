@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from headgate.kube.features import Features
+from headgate.kube.gates import gated_condition
 from headgate.kube.pods.app_armor import sync_app_armor
-from headgate.kube.pods.conditions import GATED, with_condition
 from headgate.kube.pods.disabled import drop_disabled_spec_fields, drop_disabled_status_fields
 from headgate.kube.pods.equality import same_spec
 from headgate.kube.pods.resources import qos_class
@@ -38,7 +38,7 @@ def prepare_pod_create(obj: Object, features: Features, now: str) -> None:
     obj["status"] = {"phase": "Pending", "qosClass": qos_class(obj)}
     drop_disabled_spec_fields(spec, None, features)
     if spec.get("schedulingGates"):
-        obj["status"] = with_condition(obj["status"], GATED, now)
+        obj["status"]["conditions"] = [gated_condition(now)]
     labels = obj["metadata"].get("labels") or {}
     for term in _pod_affinity_terms(spec.get("affinity") or {}):
         _merge_label_keys(term, "matchLabelKeys", "In", labels)
