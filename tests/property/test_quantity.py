@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from math import ceil
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.kube import quantity
@@ -40,11 +40,13 @@ def reference_nano(number: str, suffix: str) -> int:
     return magnitude if exact >= 0 else -magnitude
 
 
+@settings(deadline=None)
 @given(numbers, suffixes)
 def test_parsing_is_exact_to_the_nano_unit(number: str, suffix: str) -> None:
     assert parsed(number + suffix).nano == reference_nano(number, suffix)
 
 
+@settings(deadline=None)
 @given(numbers, suffixes)
 def test_the_canonical_text_means_the_same_amount_in_the_same_format_and_is_its_own_canonical_text(
     number: str, suffix: str
@@ -57,6 +59,7 @@ def test_the_canonical_text_means_the_same_amount_in_the_same_format_and_is_its_
         assert again.format in (first.format, "DecimalSI")
 
 
+@settings(deadline=None)
 @given(numbers, suffixes, numbers, suffixes)
 def test_sums_differences_and_comparisons_are_those_of_the_exact_values(a: str, b: str, c: str, d: str) -> None:
     one, other = parsed(a + b), parsed(c + d)
@@ -69,6 +72,7 @@ def test_sums_differences_and_comparisons_are_those_of_the_exact_values(a: str, 
         assert parsed(total.canonical) == total
 
 
+@settings(deadline=None)
 @given(numbers, suffixes)
 def test_rounding_to_whole_units_never_gives_less_than_was_asked_for(number: str, suffix: str) -> None:
     amount = parsed(number + suffix)
@@ -76,6 +80,7 @@ def test_rounding_to_whole_units_never_gives_less_than_was_asked_for(number: str
     assert abs(amount.milli_value()) * 10**6 >= abs(amount.nano) > (abs(amount.milli_value()) - 1) * 10**6
 
 
+@settings(deadline=None)
 @given(st.text(max_size=12))
 def test_no_text_at_all_makes_the_parser_fail(text: str) -> None:
     read = quantity.parse(text)
