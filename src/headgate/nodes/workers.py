@@ -67,7 +67,7 @@ class Workers:
     # -- events ----------------------------------------------------------------------------------------------------
 
     def settle(self, now_s: float) -> None:
-        """All pods and nodes are known. Until now nothing was admitted: pods that run already come first."""
+        """All pods and nodes are known. Nothing was admitted so far, so pods that run already were all booked first."""
         self._settled = True
         for pod in self._pods.values():
             self._claim(pod)
@@ -332,9 +332,9 @@ class Workers:
             pool.give_back(pod.ip)
 
 
-def _age(pod: Pod) -> tuple[bool, float, Key]:
-    """Pods that run before pods that wait, then the older first."""
-    return pod.stage is Stage.PARKED, pod.created_s, pod.key
+def _age(pod: Pod) -> tuple[float, Key]:
+    """The older first."""
+    return pod.created_s, pod.key
 
 
 def _given(wish_s: float | None, otherwise_s: float) -> float:

@@ -306,19 +306,19 @@ class Committer:
         self._commit = None
         error = done.exception()
         waiters, self._current = self._current, []
-        if error is None:
-            try:
-                self._show(self._upto)
-            finally:
-                for waiter in waiters:
-                    if not waiter.done():
-                        waiter.set_result(None)
-        else:
+        if error is not None:
             self._superseded.extendleft(reversed(batch.superseded))
             self._lose(waiters + self._next, str(error))
             self._next = []
-        if self._next or (self._superseded and error is None):
-            self._start_soon()
+            return
+        try:
+            self._show(self._upto)
+        finally:  # whatever a watcher does with the news, the writers' answers are true
+            for waiter in waiters:
+                if not waiter.done():
+                    waiter.set_result(None)
+            if self._next or self._superseded:
+                self._start_soon()
 
     def _show(self, upto: Revision) -> None:
         visible = self._store.commit(upto)
