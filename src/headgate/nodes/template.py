@@ -17,7 +17,7 @@ from headgate.nodes.wishes import HOLLOW, KWOK_NODE
 
 Object = dict[str, Any]
 
-POD_NETWORK: Final = IPv4Network("10.0.0.0/8")
+POD_NETWORK: Final = IPv4Network("10.128.0.0/9")  # clear of the usual service networks, 10.0.0.0/24 and 10.96.0.0/12
 _NODE_BITS: Final = 24
 MOST_NODES: Final = 2 ** (_NODE_BITS - POD_NETWORK.prefixlen)
 

@@ -222,6 +222,6 @@ def test_made_nodes_have_names_labels_zones_and_networks() -> None:
     }
     assert nodes[1]["metadata"]["annotations"] == {"kwok.x-k8s.io/node": "fake"}
     assert len({node["spec"]["podCIDR"] for node in nodes}) == 300
-    assert nodes[299]["spec"]["podCIDR"] == "10.1.43.0/24"
-    with pytest.raises(ValueError, match="at most 65536"):
+    assert nodes[299]["spec"]["podCIDR"] == "10.129.43.0/24"
+    with pytest.raises(ValueError, match="at most 32768"):
         make_nodes(70_000, Template())
