@@ -16,6 +16,8 @@ _IMPORT = re.compile(r'^\s*(?:import\s+)?(?:(\w+)\s+)?"([\w./-]+)"\s*(?://.*)?$'
 _STRUCT = re.compile(r"^type (\w+) struct \{\s*$")
 _EMPTY_STRUCT = re.compile(r"^type (\w+) struct ?\{ ?\}")
 _NAMED = re.compile(r"^type (\w+) (=\s*)?([\w.\[\]*]+)\s*(?://.*)?$")
+_CONSTANT = re.compile(r'^(?:const )?\s*(\w+)\s+(\w+)\s*=\s*("[^"]*")')
+_CONVERTED = re.compile(r'^(?:const )?\s*(\w+)\s*=\s*(\w+)\(("[^"]*"|[\w.]+)\)')
 _FIELD = re.compile(r'^\s+(?:(\w+)\s+)?(\S+)\s+`(?:[^`]*?)json:"([^"]*)"[^`]*`')
 _UNTAGGED = re.compile(r"^\s+([\w.]+)(?:\s+\S+)?\s*(?://.*)?$")
 
@@ -34,6 +36,8 @@ class GoPackage:
     path: str
     structs: dict[str, list[GoField]] = field(default_factory=dict)
     named: dict[str, str] = field(default_factory=dict)
+    enums: set[str] = field(default_factory=set)  # named types marked as closed sets of words
+    constants: dict[str, tuple[str, str]] = field(default_factory=dict)  # type, and a quoted word or another constant
     imports: dict[str, str] = field(default_factory=dict)
 
 
@@ -47,8 +51,11 @@ def read_package(path: str, folder: Path) -> GoPackage:
 
 def _read_file(package: GoPackage, source: Path) -> None:
     lines = iter(_without_block_comments(source.read_text()).splitlines())
-    in_imports = False
+    in_imports = is_enum = False
     for line in lines:
+        if line.startswith("//"):
+            is_enum = is_enum or line.strip("/ ") == "+enum"
+            continue
         if line.startswith("import ("):
             in_imports = True
         elif in_imports and line.startswith(")"):
@@ -70,6 +77,11 @@ def _read_file(package: GoPackage, source: Path) -> None:
             package.structs[match[1]] = _read_fields(f"{package.path}.{match[1]}", body)
         elif match := _NAMED.match(line):
             package.named[match[1]] = match[3]
+            if is_enum:
+                package.enums.add(match[1])
+        elif match := _CONSTANT.match(line) or _CONVERTED.match(line):
+            package.constants[match[1]] = (match[2], match[3])
+        is_enum = False
 
 
 def _without_block_comments(text: str) -> str:

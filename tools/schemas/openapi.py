@@ -64,8 +64,6 @@ def add_rules(type_name: str, fields: list[WireField], schema: Schema) -> None:
             rules["merge_key"] = merge_key
         if strategy := prop.get("x-kubernetes-patch-strategy"):
             rules["patch_strategy"] = strategy.split(",")
-        if enum := prop.get("enum"):
-            rules["enum"] = enum
 
 
 def _check(where: str, wire: dict[str, Any], schema: Schema) -> None:

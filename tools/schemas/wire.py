@@ -85,7 +85,26 @@ class Walker:
                 continue
             omit = "zero" if "omitzero" in each.options else "empty" if "omitempty" in each.options else "never"
             pointer = each.expression.startswith("*")
-            yield WireField(each.json_name, self._type(package, each.expression.lstrip("*")), pointer, omit)
+            wire = self._type(package, each.expression.lstrip("*"))
+            words = self._enum(package, each.expression, wire)
+            yield WireField(each.json_name, wire, pointer, omit, rules={"enum": words} if words else {})
+
+    def _enum(self, package: GoPackage, expression: str, wire: dict[str, Any]) -> list[str]:
+        """The words that a field, or an element of it, may have; empty if its type is not a closed set."""
+        while "items" in wire:
+            wire = wire["items"]
+        if wire["kind"] != "string" or "go" not in wire:
+            return []
+        home, name = self._resolve(package, expression.rpartition("]")[2].lstrip("*"))
+        if name not in home.enums:
+            return []
+        return sorted({self._word(home, word) for type_name, word in home.constants.values() if type_name == name})
+
+    def _word(self, package: GoPackage, expression: str) -> str:
+        if expression.startswith('"'):
+            return expression.strip('"')
+        home, name = self._resolve(package, expression)
+        return self._word(home, home.constants[name][1])
 
     def _type(self, package: GoPackage, expression: str) -> dict[str, Any]:
         if expression == "[]byte":

@@ -116,7 +116,13 @@ def _property(field: Field) -> Object:
     if field.patch_strategy:
         schema["x-kubernetes-patch-strategy"] = ",".join(field.patch_strategy)
     if field.enum:
-        schema["enum"] = list(field.enum)
+        _innermost(schema)["enum"] = list(field.enum)
+    return schema
+
+
+def _innermost(schema: Object) -> Object:
+    while inner := schema.get("items") or schema.get("additionalProperties"):
+        schema = inner
     return schema
 
 

@@ -60,7 +60,7 @@ class Field(msgspec.Struct, frozen=True, omit_defaults=True):
     map_granular: bool = False  # although its type is atomic elsewhere
     merge_key: str = ""
     patch_strategy: tuple[Literal["merge", "replace", "retainKeys"], ...] = ()
-    enum: tuple[str, ...] = ()
+    enum: tuple[str, ...] = ()  # words that the field, or an element of it, may have: documentation, not validation
     embedded: str = ""
 
 
@@ -104,7 +104,9 @@ class Schemas:
     def load(cls, tables: bytes) -> Schemas:
         """Read the committed tables (JSON). Loading the file is the caller's business: this room does no I/O."""
         decoded = msgspec.json.decode(tables, type=_Tables)
-        return cls(decoded.types, {GroupVersionKind(row.group, row.version, row.kind): row.type for row in decoded.kinds})
+        return cls(
+            decoded.types, {GroupVersionKind(row.group, row.version, row.kind): row.type for row in decoded.kinds}
+        )
 
     def type_of(self, gvk: GroupVersionKind) -> TypeDef | None:
         name = self.kinds.get(gvk)

@@ -18,7 +18,20 @@ import (
 )
 
 // Colour is a word.
+// +enum
 type Colour string
+
+const (
+	// Red is first.
+	Red   Colour = "Red"
+	Green        = Colour("Green")
+	Grass        = Colour(Green)
+)
+
+// Size is open.
+type Size string
+
+const Large Size = "Large"
 
 type Tags map[string]Colour
 
@@ -36,6 +49,7 @@ type Paint struct {
 	Next  *Paint   `json:"next,omitempty"`
 	Raw   []byte   `json:"raw,omitempty,omitzero"`
 	Count *int     `json:"count,omitempty"`
+	Sizes []Size   `json:"sizes,omitempty"`
 	Skip  string   `json:"-"`
 	state int
 }
@@ -74,7 +88,13 @@ def test_a_struct_becomes_its_wire_fields_in_order(walker: Walker) -> None:
         ("next", {"kind": "struct", "ref": name}, True, "empty", ""),
         ("raw", {"kind": "bytes"}, False, "zero", ""),
         ("count", {"kind": "int64", "go": "int"}, True, "empty", ""),
+        ("sizes", {"kind": "list", "items": {"kind": "string", "go": "v1.Size"}}, False, "empty", ""),
     ]
+
+
+def test_only_a_type_that_is_marked_as_closed_has_words(walker: Walker) -> None:
+    fields = walker.structs[walker.visit("k8s.io/api/paint/v1", "Paint")]
+    assert {each.name: each.rules["enum"] for each in fields if each.rules} == {"parts": ["Green", "Red"]}
 
 
 def test_a_line_that_is_no_field_stops_the_reader(tmp_path: Path) -> None:

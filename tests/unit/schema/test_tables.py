@@ -98,3 +98,13 @@ def test_inherited_fields_know_where_from(tables: Schemas) -> None:
 
 def test_named_scalars_keep_their_go_name(tables: Schemas) -> None:
     assert field(tables, CORE + "PodSpec", "restartPolicy").type.go == "v1.RestartPolicy"
+
+
+def test_closed_sets_of_words_are_known(tables: Schemas) -> None:
+    assert field(tables, CORE + "PodSpec", "restartPolicy").enum == ("Always", "Never", "OnFailure")
+    assert field(tables, CORE + "PodSpec", "nodeName").enum == ()
+
+
+def test_a_field_may_be_granular_although_its_type_is_atomic(tables: Schemas) -> None:
+    assert tables.types[CORE + "ObjectReference"].atomic
+    assert field(tables, CORE + "PersistentVolumeSpec", "claimRef").map_granular
