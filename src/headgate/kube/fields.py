@@ -75,7 +75,7 @@ def escape_value(value: str) -> str:
     return _TO_ESCAPE.sub(r"\\\g<0>", value)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=256)
 def parse_field_selector(text: str) -> FieldSelector | str:
     """Read a selector's text. A returned string is the error."""
     requirements = []

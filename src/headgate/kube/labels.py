@@ -173,7 +173,7 @@ def _sorted(requirements: Iterable[Requirement]) -> Selector:
     return Selector(tuple(sorted(requirements, key=lambda each: each.key)))
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=256)
 def parse_selector(text: str) -> Selector | str:
     """Read a selector's text. A returned string is the error, as the API server words it."""
     try:

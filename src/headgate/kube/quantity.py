@@ -34,6 +34,7 @@ _NANO: Final = -9
 _MAX_BINARY: Final = (1 << 63) - 1
 _MAX_DIGITS: Final = 4000  # far beyond any use, below the size at which Python refuses to read an integer
 _MAX_EXPONENT: Final = 1000
+_MAX_REMEMBERED: Final = 40  # characters; who sends longer ones does not fill our memory with them
 _SHORT_DIGITS: Final = 18
 
 
@@ -109,11 +110,10 @@ def of_milli(milli: int, format: Format = "DecimalSI") -> Quantity:
 
 def parse(value: str | int | float) -> Quantity | str:
     """Read a quantity from its JSON value. A returned string is the error text."""
-    if isinstance(value, str):
-        return _parse(value.strip())
     if isinstance(value, bool):
         return FORMAT_ERROR
-    return _parse(repr(value))
+    text = value.strip() if isinstance(value, str) else repr(value)
+    return _parse(text) if len(text) <= _MAX_REMEMBERED else _parse.__wrapped__(text)
 
 
 def amount(value: str | int | float) -> Quantity:

@@ -21,20 +21,19 @@ ZERO_TIME_S: Final = -62135596800
 TIME_LAYOUT: Final = "2006-01-02T15:04:05Z07:00"
 MICRO_TIME_LAYOUT: Final = "2006-01-02T15:04:05.000000Z07:00"
 
+_MAX_REMEMBERED: Final = 40  # characters; no real time is longer
 _DAYS: Final = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
-@lru_cache(maxsize=4096)
 def parse_time(text: str) -> int | str:
     """Seconds since 1970; fractions of a second are cut off. A returned string is the error text."""
-    micros = _parse(text, TIME_LAYOUT)
+    micros = _remembered(text, TIME_LAYOUT) if len(text) <= _MAX_REMEMBERED else _parse(text, TIME_LAYOUT)
     return micros if isinstance(micros, str) else micros // 1_000_000
 
 
-@lru_cache(maxsize=4096)
 def parse_micro_time(text: str) -> int | str:
     """Microseconds since 1970. A returned string is the error text."""
-    return _parse(text, MICRO_TIME_LAYOUT)
+    return _remembered(text, MICRO_TIME_LAYOUT) if len(text) <= _MAX_REMEMBERED else _parse(text, MICRO_TIME_LAYOUT)
 
 
 def format_time(epoch_s: float) -> str:
@@ -81,6 +80,9 @@ def _parse(text: str, layout: str) -> int | str:
         return _read(text, layout)
     except _Bad as problem:
         return f"parsing time {_quote(text)}{problem}"
+
+
+_remembered: Final = lru_cache(maxsize=4096)(_parse)
 
 
 def _read(text: str, layout: str) -> int:

@@ -187,6 +187,24 @@ def test_copies_cannot_blow_a_document_up() -> None:
 
 
 @pytest.mark.parametrize(
+    "nesting",
+    [
+        [{"op": "copy", "from": "/a", "path": "/a/a"}] * 300,
+        [add("/a" * i, {}) for i in range(2, 400)],
+        [add("/a" * i, {}) for i in range(2, 20)] + [{"op": "copy", "from": "/a", "path": "/a" * 19}] * 30,
+    ],
+)
+def test_operations_cannot_nest_deeper_than_a_body_may(nesting: list[dict[str, Any]]) -> None:
+    problem = apply_json_patch({"a": {}}, nesting)
+    assert isinstance(problem, PatchProblem)
+    assert problem.code == 422
+
+
+def test_deep_but_bearable_documents_are_patched() -> None:
+    assert isinstance(apply_json_patch({"a": {}}, [add("/a" * i, {}) for i in range(2, 200)]), Patched)
+
+
+@pytest.mark.parametrize(
     ("one", "other"), [(1, 1.0), (True, 1), (0, False), (None, 0), ("1", 1), ([1], [1.0]), ({"a": 1}, {})]
 )
 def test_values_are_compared_as_json_text(one: Any, other: Any) -> None:

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
+from headgate.kube.json_syntax import MAX_DEPTH
 from headgate.kube.patch.go_text import json_word
 from headgate.kube.patch.result import Patched, PatchProblem, malformed, rejected
 
@@ -45,7 +46,9 @@ def apply_json_patch(document: Any, operations: Any, *, checked: bool = True) ->
     try:
         for operation in operations:
             _OPERATIONS.get((operation or {}).get("op"), _unknown)(work, operation)
-    except _Stop:
+    except (_Stop, RecursionError):
+        return rejected()
+    if work.steps > MAX_DEPTH and _is_deeper_than(MAX_DEPTH, work.root):
         return rejected()
     return Patched(work.root, complaints)
 
@@ -81,6 +84,7 @@ class _Work:
         self.root = root
         self._owned: dict[int, Container] = {}
         self.copied_bytes = 0
+        self.steps = 0  # no less than the levels that this patch can have added
 
     def own(self, container: Any) -> Container:
         if id(container) in self._owned:
@@ -113,6 +117,7 @@ class _Work:
     def open(self, path: str) -> tuple[Container, str]:
         """The same for writing: every container on the way is ours afterwards."""
         parts = _split(path)
+        self.steps += len(parts)
         holder = self.root = self.own(self.root)
         for part in parts[:-1]:
             child = self.own(_get(holder, part))
@@ -122,6 +127,21 @@ class _Work:
                 holder[_index(holder, part)] = child
             holder = child
         return holder, parts[-1]
+
+
+def _is_deeper_than(limit: int, value: Any) -> bool:
+    """Operations can nest what they add in what they added; nothing behind us expects more depth than a body has."""
+    level = [value]
+    for _ in range(limit + 1):
+        level = [
+            inner
+            for outer in level
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, dict | list)
+        ]
+        if not level:
+            return False
+    return True
 
 
 def _split(path: str) -> list[str]:
@@ -216,6 +236,7 @@ def _copy(work: _Work, operation: Operation) -> None:
     value = _get(holder, key)
     if isinstance(value, dict | list):
         work.copied_bytes += len(msgspec.json.encode(value))
+        work.steps += MAX_DEPTH
         if work.copied_bytes > MAX_COPIED_BYTES:
             raise _Stop
         work.disown(value)
