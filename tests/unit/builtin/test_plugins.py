@@ -1,0 +1,112 @@
+"""The tables of plugins: their order, and that no plugin changes what is not its own."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pytest
+
+from embedded import a_pod
+from headgate.apiserver.builtin.attributes import Attributes
+from headgate.apiserver.builtin.plugins import MUTATING, VALIDATING, Row, mutate, validate
+from headgate.kube.status import GroupResource
+
+# The order in which v1.35.8 runs the plugins that are built here.
+ORDER = (
+    "NamespaceLifecycle",
+    "LimitRanger",
+    "Priority",
+    "DefaultTolerationSeconds",
+    "DefaultStorageClass",
+    "StorageObjectInUseProtection",
+    "PersistentVolumeClaimResize",
+    "RuntimeClass",
+    "DefaultIngressClass",
+    "PodTopologyLabels",
+)
+
+
+class Fixed:
+    """A cluster of a few objects."""
+
+    def __init__(self, objects: dict[str, list[dict[str, Any]]]) -> None:
+        self.objects = objects
+
+    def get(self, resource: str, namespace: str, name: str) -> dict[str, Any] | None:
+        return next((each for each in self.objects[resource] if each["metadata"]["name"] == name), None)
+
+    def labels(self, resource: str, namespace: str, name: str) -> Mapping[str, str] | None:
+        found = self.get(resource, namespace, name)
+        return None if found is None else found["metadata"]["labels"]
+
+    def list(self, resource: str, namespace: str | None) -> Iterable[dict[str, Any]]:
+        return self.objects[resource]
+
+
+def a_cluster() -> Fixed:
+    limit = {"type": "Container", "default": {"cpu": "1"}, "max": {"cpu": "2"}}
+    scheduling = {"nodeSelector": {"a": "b"}, "tolerations": [{"key": "k", "operator": "Exists"}]}
+    runtime = {"overhead": {"podFixed": {"cpu": "250m"}}, "scheduling": scheduling}
+    zone = {"topology.kubernetes.io/zone": "z"}
+    return Fixed(
+        {
+            "namespaces": [{"metadata": {"name": "t"}, "status": {"phase": "Active"}}],
+            "limitranges": [{"metadata": {"name": "l"}, "spec": {"limits": [limit]}}],
+            "priorityclasses.scheduling.k8s.io": [{"metadata": {"name": "p"}, "value": 3, "globalDefault": True}],
+            "runtimeclasses.node.k8s.io": [{"metadata": {"name": "r"}, "handler": "h", **runtime}],
+            "nodes": [{"metadata": {"name": "n", "labels": zone}}],
+        }
+    )
+
+
+def creating_a_pod() -> Attributes:
+    return Attributes("CREATE", GroupResource("", "pods"), "Pod", "", "t", "a", "admin", dry_run=False)
+
+
+@pytest.mark.parametrize("rows", [MUTATING, VALIDATING])
+def test_plugins_run_in_the_order_of_a_real_server(rows: tuple[Row, ...]) -> None:
+    ranks = [ORDER.index(row.plugin) for row in rows]
+    assert ranks == sorted(ranks)
+
+
+def test_a_pod_meets_every_plugin_that_is_for_pods() -> None:
+    pod = a_pod(runtimeClassName="r", nodeName="n")
+    assert mutate(creating_a_pod(), pod, None, a_cluster()) is None
+    assert validate(creating_a_pod(), pod, None, a_cluster()) is None
+    spec = pod["spec"]
+    assert spec["containers"][0]["resources"] == {"limits": {"cpu": "1"}}
+    assert (spec["priorityClassName"], spec["priority"]) == ("p", 3)
+    assert [each["key"] for each in spec["tolerations"]] == [
+        "node.kubernetes.io/not-ready",
+        "node.kubernetes.io/unreachable",
+        "k",
+    ]
+    assert (spec["overhead"], spec["nodeSelector"]) == ({"cpu": "250m"}, {"a": "b"})
+    assert pod["metadata"]["labels"] == {"topology.kubernetes.io/zone": "z"}
+
+
+def test_a_pod_shares_nothing_with_the_cluster_that_a_later_step_could_change() -> None:
+    cluster, pod = a_cluster(), a_pod(runtimeClassName="r", nodeName="n")
+    mutate(creating_a_pod(), pod, None, cluster)
+    for changeable in (pod["spec"]["overhead"], pod["spec"]["nodeSelector"], pod["spec"]["tolerations"][-1]):
+        changeable["changed"] = "later"
+    assert cluster.objects == a_cluster().objects
+
+
+def test_only_the_top_of_the_new_object_is_replaced() -> None:
+    """Below it, the new object may share structure with the old one."""
+    pod = a_pod(runtimeClassName="r", nodeName="n", tolerations=[{"key": "x"}], nodeSelector={"c": "d"})
+    parts, before = {**pod}, copy.deepcopy(pod)
+    mutate(creating_a_pod(), pod, None, a_cluster())
+    assert parts == before
+
+
+def test_a_subresource_of_a_pod_is_not_a_pod() -> None:
+    attributes = Attributes(
+        "CREATE", GroupResource("", "pods"), "Eviction", "eviction", "t", "a", "admin", dry_run=False
+    )
+    eviction = {"metadata": {"name": "a"}}
+    assert mutate(attributes, eviction, None, a_cluster()) is None
+    assert eviction == {"metadata": {"name": "a"}}
