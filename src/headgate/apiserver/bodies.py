@@ -25,7 +25,7 @@ def decode_object(call: Call, expected: GroupVersionKind, field_validation: str)
     if isinstance(media_type, status.ApiError):
         return media_type
     body = call.request.body
-    parsed = codec.decode_yaml(body) if media_type == negotiation.YAML else codec.decode_json(body)
+    parsed = codec.decode_yaml(body) if media_type == negotiation.YAML else codec.decode_json(body, numbers="spelled")
     named = codec.interpret(parsed)
     if isinstance(named, str):
         return _unrecognized(expected.kind, named, body)
@@ -78,7 +78,7 @@ def _mismatch(call: Call, actual: GroupVersionKind, expected: GroupVersionKind) 
     prefix = f"{actual.kind} in version {errors.quote(actual.version)} cannot be handled as a {expected.kind}"
     if actual not in call.api.schemas.kinds:
         problem = f"no kind {errors.quote(actual.kind)} is registered for version {errors.quote(actual.api_version)}"
-        return status.bad_request(f'{prefix}: {problem} in scheme "pkg/api/legacyscheme/scheme.go:30"')
+        return status.bad_request(f'{prefix}: {problem} in scheme "pkg/runtime/scheme.go:111"')
     if actual.kind == expected.kind:
         text = f"the API version in the data ({actual.api_version}) does not match the expected API version"
         return status.bad_request(f"{text} ({expected.api_version})")

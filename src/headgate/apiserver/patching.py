@@ -143,7 +143,7 @@ def _applied(
 ) -> Object | status.ApiError:
     parsed = codec.decode_yaml(call.request.body)
     if parsed.error is not None:
-        return status.bad_request(f"error decoding YAML: {parsed.error}")
+        return status.bad_request(f"error decoding YAML: error converting YAML to JSON: {parsed.error}")
     if not isinstance(parsed.value, dict):
         return status.bad_request("error decoding YAML: the configuration to apply must be an object")
     result = apply_config(
@@ -162,7 +162,9 @@ def _applied(
     if not isinstance(result, Applied):
         return result.error
     if parsed.duplicates and wanted.field_validation == "Strict":
-        return status.bad_request("error strict decoding YAML: " + ", ".join(parsed.duplicates))
+        lines = "".join(f"\n  {line}" for line in parsed.duplicates)
+        prefix = "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:"
+        return status.bad_request(prefix + lines)
     if wanted.field_validation == "Warn":
         call.warn(*parsed.duplicates)
     decoded = codec.convert(call.api.schemas, kind.type_name, result.obj)

@@ -72,7 +72,9 @@ def _alternative_names(host: str) -> list[x509.GeneralName]:
         names.append(x509.DNSName(host))
     names.extend(x509.DNSName(name) for name in _NAMES if name != host)
     names.extend(
-        x509.IPAddress(ipaddress.ip_address(address)) for address in ("127.0.0.1", "::1", KUBERNETES_ADDRESS) if address != host
+        x509.IPAddress(ipaddress.ip_address(address))
+        for address in ("127.0.0.1", "::1", KUBERNETES_ADDRESS)
+        if address != host
     )
     return names
 
