@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-
 _OTHER_METRICS: Final = "autoscaling.alpha.kubernetes.io/metrics"
 _CPU_PERCENT: Final = 80
 

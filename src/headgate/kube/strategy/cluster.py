@@ -86,6 +86,12 @@ from headgate.kube.validation.storage import (
     validate_volume_attributes_class,
     validate_volume_attributes_class_update,
 )
+from headgate.kube.validation.warnings import (
+    network_policy_warnings,
+    runtime_class_warnings,
+    storage_capacity_warnings,
+    storage_class_warnings,
+)
 from headgate.kube.validation.webhooks import (
     validate_admission_policy,
     validate_admission_policy_binding,
@@ -254,7 +260,12 @@ NETWORKING: Final[dict[str, Strategy]] = {
     "NetworkPolicy": Strategy(
         prepare_create=start_generation,
         validate_create=checks(validate_network_policy_create),
-        update=UpdateRules(prepare=count_changes("spec"), validate=checks_update(validate_network_policy_update)),
+        warnings_create=lambda obj, ctx: network_policy_warnings(obj),
+        update=UpdateRules(
+            prepare=count_changes("spec"),
+            validate=checks_update(validate_network_policy_update),
+            warnings=lambda new, old, ctx: network_policy_warnings(new),
+        ),
     ),
     "ServiceCIDR": Strategy(
         namespaced=False,
@@ -272,7 +283,11 @@ NODE: Final[dict[str, Strategy]] = {
         namespaced=False,
         allow_create_on_update=True,
         validate_create=checks(validate_runtime_class),
-        update=UpdateRules(validate=checks_update(validate_runtime_class_update)),
+        warnings_create=lambda obj, ctx: runtime_class_warnings(obj),
+        update=UpdateRules(
+            validate=checks_update(validate_runtime_class_update),
+            warnings=lambda new, old, ctx: runtime_class_warnings(new),
+        ),
         unconditional_update=False,
     )
 }
@@ -394,14 +409,20 @@ STORAGE: Final[dict[str, Strategy]] = {
     ),
     "CSIStorageCapacity": Strategy(
         validate_create=checks(validate_csi_storage_capacity),
-        update=UpdateRules(validate=checks_update(validate_csi_storage_capacity_update)),
+        warnings_create=lambda obj, ctx: storage_capacity_warnings(obj),
+        update=UpdateRules(
+            validate=checks_update(validate_csi_storage_capacity_update),
+            warnings=lambda new, old, ctx: storage_capacity_warnings(new),
+        ),
         unconditional_update=False,
     ),
     "StorageClass": Strategy(
         namespaced=False,
         validate_create=checks(validate_storage_class_create),
+        warnings_create=lambda obj, ctx: storage_class_warnings(obj),
         update=UpdateRules(
-            validate=lambda new, old, ctx: validate_storage_class_create(new) + validate_storage_class_update(new, old)
+            warnings=lambda new, old, ctx: storage_class_warnings(new),
+            validate=lambda new, old, ctx: validate_storage_class_create(new) + validate_storage_class_update(new, old),
         ),
     ),
     "VolumeAttachment": Strategy(

@@ -49,6 +49,12 @@ from headgate.kube.validation.resource_quota import (
     validate_resource_quota_status_update,
     validate_resource_quota_update,
 )
+from headgate.kube.validation.warnings import (
+    claim_warnings,
+    secret_warnings,
+    service_account_warnings,
+    volume_warnings,
+)
 
 _FINALIZER: Final = "kubernetes"
 
@@ -244,7 +250,13 @@ CORE: Final[dict[str, Strategy]] = {
         namespaced=False,
         prepare_create=_prepare_volume_create,
         validate_create=checks(validate_volume_create),
-        update=UpdateRules(prepare=keep_status, validate=checks_update(validate_volume_update), reset_fields=STATUS),
+        warnings_create=lambda obj, ctx: volume_warnings(obj),
+        update=UpdateRules(
+            warnings=lambda new, old, ctx: volume_warnings(new),
+            prepare=keep_status,
+            validate=checks_update(validate_volume_update),
+            reset_fields=STATUS,
+        ),
         subresources={
             "status": UpdateRules(
                 prepare=_prepare_volume_status,
@@ -256,8 +268,12 @@ CORE: Final[dict[str, Strategy]] = {
     "PersistentVolumeClaim": Strategy(
         prepare_create=_prepare_claim_create,
         validate_create=checks(validate_claim_create),
+        warnings_create=lambda obj, ctx: claim_warnings(obj),
         update=UpdateRules(
-            prepare=_prepare_claim_update, validate=checks_update(validate_claim_update), reset_fields=STATUS
+            warnings=lambda new, old, ctx: claim_warnings(new),
+            prepare=_prepare_claim_update,
+            validate=checks_update(validate_claim_update),
+            reset_fields=STATUS,
         ),
         subresources={
             "status": UpdateRules(
@@ -279,15 +295,21 @@ CORE: Final[dict[str, Strategy]] = {
         },
     ),
     "Secret": Strategy(
-        validate_create=checks(validate_secret), update=UpdateRules(validate=checks_update(validate_secret_update))
+        validate_create=checks(validate_secret),
+        warnings_create=lambda obj, ctx: secret_warnings(obj),
+        update=UpdateRules(
+            validate=checks_update(validate_secret_update), warnings=lambda new, old, ctx: secret_warnings(new)
+        ),
     ),
     "Service": SERVICE,
     "ServiceAccount": Strategy(
         prepare_create=lambda obj, ctx: _clean_secret_references(obj),
         validate_create=checks(validate_service_account),
+        warnings_create=lambda obj, ctx: service_account_warnings(obj),
         update=UpdateRules(
             prepare=lambda new, old, ctx: _clean_secret_references(new),
             validate=checks_update(validate_service_account_update),
+            warnings=lambda new, old, ctx: service_account_warnings(new, old),
         ),
     ),
 }

@@ -110,6 +110,9 @@ def allocate_service(new: Object, old: Object | None, pool: Pool) -> FieldErrors
     if old_spec is not None:
         taken.release(old_spec)
     problem = _allocate_addresses(spec, old_spec, taken) or _allocate_ports(spec, taken)
+    # Once handed out it is immutable, which validation says better than the allocator.
+    if problem is None and needs_health_check(spec) and not (old_spec and needs_health_check(old_spec)):
+        problem = _allocate_health_port(spec, taken)
     return [problem] if problem else []
 
 
@@ -228,8 +231,6 @@ def _allocate_ports(spec: Object, taken: _Taken) -> FieldError | None:
                 return internal(path, "failed to allocate a nodePort: range is full")
             port["nodePort"] = drawn
         given.setdefault(number, port["nodePort"])
-    if needs_health_check(spec):
-        return _allocate_health_port(spec, taken)
     return None
 
 

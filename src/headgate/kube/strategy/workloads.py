@@ -41,6 +41,7 @@ from headgate.kube.validation.stateful_set import (
     validate_stateful_set_status_update,
     validate_stateful_set_update,
 )
+from headgate.kube.validation.warnings import claim_spec_warnings
 
 _TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
 _NAME_WARNING: Final = (
@@ -184,8 +185,15 @@ def _changed_template_warnings(new: Object, old: Object, ctx: Context) -> list[s
     return _template_warnings(new, ctx) if changed else []
 
 
-def _history_warnings(obj: Object) -> list[str]:
-    return [_NEGATIVE_HISTORY] if obj["spec"].get("revisionHistoryLimit", 0) < 0 else []
+def _set_warnings(obj: Object, suffix: str) -> list[str]:
+    """``suffix`` is what the paths of an update have more than those of a create, for no reason."""
+    spec = obj["spec"]
+    warnings = [
+        warning
+        for i, claim in enumerate(spec.get("volumeClaimTemplates") or ())
+        for warning in claim_spec_warnings(claim.get("spec") or {}, f"spec.volumeClaimTemplates[{i}]{suffix}")
+    ]
+    return [*warnings, _NEGATIVE_HISTORY] if spec.get("revisionHistoryLimit", 0) < 0 else warnings
 
 
 def _job_warnings(spec: Object, path: str) -> list[str]:
@@ -276,11 +284,11 @@ APPS: Final[dict[str, Strategy]] = {
     "StatefulSet": Strategy(
         prepare_create=_prepare_stateful_set_create,
         validate_create=with_features(validate_stateful_set_create),
-        warnings_create=lambda obj, ctx: _template_warnings(obj, ctx) + _history_warnings(obj),
+        warnings_create=lambda obj, ctx: _template_warnings(obj, ctx) + _set_warnings(obj, ""),
         update=UpdateRules(
             prepare=_prepare_stateful_set_update,
             validate=update_with_features(validate_stateful_set_update),
-            warnings=lambda new, old, ctx: _changed_template_warnings(new, old, ctx) + _history_warnings(new),
+            warnings=lambda new, old, ctx: _changed_template_warnings(new, old, ctx) + _set_warnings(new, ".Spec"),
             reset_fields=STATUS,
         ),
         subresources={

@@ -33,6 +33,12 @@ _IMMUTABLE: Final = (
     "reportingComponent",
     "reportingInstance",
 )
+_ZEROS: Final[dict[str, Any]] = {
+    "count": 0,
+    **dict.fromkeys(("firstTimestamp", "lastTimestamp", "eventTime", "related"), None),
+    "involvedObject": {},
+    "source": {},
+}
 _STRICT_NAMES: Final = {"reportingComponent": "reportingController"}
 
 
@@ -105,5 +111,6 @@ def validate_strict_event_update(new: Object, old: Object) -> FieldErrors:
     if new.get("series") != old.get("series"):
         found += _validate_series(new)
     for field in _IMMUTABLE:
-        found += immutable(new.get(field) or None, old.get(field) or None, _STRICT_NAMES.get(field, field))
+        zero = _ZEROS.get(field, "")
+        found += immutable(new.get(field) or zero, old.get(field) or zero, _STRICT_NAMES.get(field, field))
     return found

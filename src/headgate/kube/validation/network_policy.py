@@ -28,18 +28,26 @@ def validate_network_policy_create(obj: Object) -> FieldErrors:
 def validate_network_policy_update(new: Object, old: Object) -> FieldErrors:
     old_spec = old.get("spec") or {}
     any_value = bool(validate_label_selector(old_spec.get("podSelector"), ""))
-    known = set(_blocks(old_spec))
-    found = validate_object_meta_update(new["metadata"], old["metadata"])
+    known = {cidr for _, cidr in ip_blocks(old_spec)}
+    # The server checks the new object as such, too, and reports both; so what was wrong before is not forgiven.
+    found = validate_object_meta(new["metadata"], namespaced=True, name_rule=names.name_is_dns_subdomain)
+    found += _validate_spec(new.get("spec") or {}, any_value=any_value, known=())
+    found += validate_object_meta_update(new["metadata"], old["metadata"])
     return found + _validate_spec(new.get("spec") or {}, any_value=any_value, known=known)
 
 
-def _blocks(spec: Object) -> Iterator[str]:
+def ip_blocks(spec: Object) -> Iterator[tuple[str, str]]:
+    """Every CIDR block of a policy, with its path."""
     for direction, peers in _DIRECTIONS:
-        for rule in spec.get(direction) or ():
-            for peer in rule.get(peers) or ():
-                block = peer.get("ipBlock") or {}
-                yield block.get("cidr", "")
-                yield from block.get("except") or ()
+        for i, rule in enumerate(spec.get(direction) or ()):
+            for j, peer in enumerate(rule.get(peers) or ()):
+                block = peer.get("ipBlock")
+                if block is None:
+                    continue
+                path = f"spec.{direction}[{i}].{peers}[{j}].ipBlock"
+                yield f"{path}.cidr", block.get("cidr", "")
+                for k, hole in enumerate(block.get("except") or ()):
+                    yield f"{path}.except[{k}]", hole
 
 
 def _validate_spec(spec: Object, *, any_value: bool, known: Collection[str]) -> FieldErrors:

@@ -161,7 +161,8 @@ def validate_volume_create(obj: Object, old: Object | None = None) -> FieldError
 
 def validate_volume_update(new: Object, old: Object) -> FieldErrors:
     spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
-    found = validate_volume_create(new, old)
+    # Twice, because the server reports each problem twice.
+    found = validate_volume_create(new, old) * 2
     source, old_source = _source_of(spec, old_spec), _source_of(old_spec, old_spec)
     if source != old_source:
         text = f"spec.persistentvolumesource is immutable after creation\n{differences(old_source, source)}"

@@ -37,7 +37,7 @@ def validate_claim_template_create(obj: Object) -> FieldErrors:
 
 
 def validate_claim_template_update(new: Object, old: Object) -> FieldErrors:
-    found = validate_object_meta_update(new["metadata"], old["metadata"])
+    found = validate_claim_template_create(new) + validate_object_meta_update(new["metadata"], old["metadata"])
     return found + immutable(new.get("spec"), old.get("spec"), "spec")
 
 

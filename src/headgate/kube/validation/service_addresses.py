@@ -50,7 +50,7 @@ def validate_addresses(spec: Object, known: Collection[str]) -> FieldErrors:
         found.append(invalid("spec.clusterIPs", addresses, "may specify no more than one IP for each IP family"))
     if not is_headless(spec):
         for i, (address, family) in enumerate(zip(addresses, families, strict=False)):
-            if family != family_of(address):
+            if family in _FAMILIES and family != family_of(address):
                 text = f"expected an {family} value as indicated by `ipFamilies[{i}]`"
                 found.append(invalid(f"spec.clusterIPs[{i}]", address, text))
     return found

@@ -31,7 +31,7 @@ def validate_ip_address_create(obj: Object) -> FieldErrors:
 
 
 def validate_ip_address_update(new: Object, old: Object) -> FieldErrors:
-    found = validate_object_meta_update(new["metadata"], old["metadata"])
+    found = validate_ip_address_create(new) + validate_object_meta_update(new["metadata"], old["metadata"])
     parents = [(each.get("spec") or {}).get("parentRef") for each in (new, old)]
     return found + immutable(parents[0], parents[1], "spec.parentRef")
 

@@ -162,7 +162,8 @@ def _validate_topology_keys(keys: list[str], path: str) -> FieldErrors:
 
 
 def validate_csi_node_update(new: Object, old: Object) -> FieldErrors:
-    found = validate_csi_node(new)
+    # Twice, because the server reports each problem twice.
+    found = validate_csi_node(new) * 2
     old_drivers = {each.get("name"): each for each in (old.get("spec") or {}).get("drivers") or ()}
     for driver in (new.get("spec") or {}).get("drivers") or ():
         stored = old_drivers.get(driver.get("name"))
@@ -229,7 +230,8 @@ def validate_csi_storage_capacity(obj: Object, old: Object | None = None) -> Fie
 
 
 def validate_csi_storage_capacity_update(new: Object, old: Object) -> FieldErrors:
-    found = validate_object_meta_update(new["metadata"], old["metadata"])
-    for field in ("nodeTopology", "storageClassName"):
-        found += immutable(new.get(field), old.get(field), field)
+    found = validate_csi_storage_capacity(new, old)
+    found += validate_object_meta_update(new["metadata"], old["metadata"])
+    found += immutable(new.get("nodeTopology"), old.get("nodeTopology"), "nodeTopology")
+    found += immutable(new.get("storageClassName", ""), old.get("storageClassName", ""), "storageClassName")
     return found

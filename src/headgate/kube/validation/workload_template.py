@@ -80,12 +80,12 @@ def validate_within_replicas(status: Object, fields: Sequence[str], ready: str) 
     """No counter exceeds ``replicas``, and what is available is ready. ``ready`` is how the message names that."""
     found: FieldErrors = []
     for name in fields:
-        if (status.get(name) or 0) > (status.get("replicas") or 0):
-            found.append(invalid(f"status.{name}", status[name], _OVER_REPLICAS))
-    if (status.get("availableReplicas") or 0) > (status.get("readyReplicas") or 0):
-        found.append(
-            invalid("status.availableReplicas", status["availableReplicas"], f"cannot be greater than {ready}")
-        )
+        count = status.get(name) or 0
+        if count > (status.get("replicas") or 0):
+            found.append(invalid(f"status.{name}", count, _OVER_REPLICAS))
+    available = status.get("availableReplicas") or 0
+    if available > (status.get("readyReplicas") or 0):
+        found.append(invalid("status.availableReplicas", available, f"cannot be greater than {ready}"))
     return found
 
 
