@@ -230,6 +230,14 @@ SIDECAR = {**container("side", limits={"cpu": "1"}), "restartPolicy": "Always"}
             },
             TOO_MUCH.format("2500m"),
         ),
+        (
+            {"containers": [container("c", requests={"cpu": "500m"}), container("d", limits={"cpu": "100m"})]},
+            "minimum cpu usage per Pod is 500m, but limit is 100m",
+        ),
+        (
+            {"containers": [container("c", requests={"cpu": "3"}), container("d", limits={"cpu": "2"})]},
+            "maximum cpu usage per Pod is 2, but request is 5",
+        ),
         ({"resources": {"limits": {"cpu": "4"}}}, TOO_MUCH.format("4")),
         (
             {"resources": {"requests": {"cpu": "600m"}, "limits": {"cpu": "2"}}},
@@ -286,6 +294,14 @@ STORAGE = {"type": "PersistentVolumeClaim", "max": {"storage": "10Gi"}, "min": {
 )
 def test_claims_outside_their_limits_are_refused(size: str, text: str) -> None:
     assert problem(limited(STORAGE).post(CLAIMS, claim(size)), 'persistentvolumeclaims "v"') == text
+
+
+@pytest.mark.parametrize(("bound", "word"), [("min", "minimum"), ("max", "maximum")])
+def test_a_limit_on_what_a_claim_cannot_even_request_refuses_every_claim(bound: str, word: str) -> None:
+    server = limited({"type": "PersistentVolumeClaim", bound: {"storage": "1Gi", "cpu": "1"}})
+    assert problem(server.post(CLAIMS, claim("1Gi")), 'persistentvolumeclaims "v"') == (
+        f"{word} cpu usage per PersistentVolumeClaim is 1.  No request is specified"
+    )
 
 
 @pytest.mark.parametrize("size", ["1Gi", "10Gi"])

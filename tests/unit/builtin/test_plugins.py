@@ -110,3 +110,28 @@ def test_a_subresource_of_a_pod_is_not_a_pod() -> None:
     eviction = {"metadata": {"name": "a"}}
     assert mutate(attributes, eviction, None, a_cluster()) is None
     assert eviction == {"metadata": {"name": "a"}}
+
+
+def test_a_claim_that_is_not_bound_does_not_grow() -> None:
+    """Validation refuses that first; the plugin stands behind it."""
+    resource = GroupResource("", "persistentvolumeclaims")
+    attributes = Attributes("UPDATE", resource, "PersistentVolumeClaim", "", "t", "v", "admin", dry_run=False)
+    old = {"metadata": {"name": "v"}, "spec": {"resources": {"requests": {"storage": "1Gi"}}}}
+    new = {"metadata": {"name": "v"}, "spec": {"resources": {"requests": {"storage": "2Gi"}}}}
+    refusal = validate(attributes, new, old, Fixed({"limitranges": []}))
+    assert refusal is not None
+    text = "Only bound persistent volume claims can be expanded"
+    assert refusal.message == f'persistentvolumeclaims "v" is forbidden: {text}'
+
+
+def test_plugins_meet_a_pod_in_turn_and_the_first_refusal_counts() -> None:
+    pod = a_pod(priorityClassName="none", runtimeClassName="none")
+    refusal = mutate(creating_a_pod(), pod, None, a_cluster())
+    assert refusal is not None
+    assert refusal.message == 'pods "a" is forbidden: no PriorityClass with name none was found'
+
+
+def test_a_review_of_access_is_answered_for_any_namespace() -> None:
+    resource = GroupResource("authorization.k8s.io", "localsubjectaccessreviews")
+    attributes = Attributes("CREATE", resource, "LocalSubjectAccessReview", "", "nope", "", "admin", dry_run=False)
+    assert mutate(attributes, {"metadata": {}}, None, a_cluster()) is None
