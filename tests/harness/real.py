@@ -23,6 +23,15 @@ from harness.server import Server
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 TOKEN = "comparison-suite-admin"
+# Strangers are told of health and version and of nothing else, as on the embedded server.
+AUTHENTICATION = {
+    "apiVersion": "apiserver.config.k8s.io/v1",
+    "kind": "AuthenticationConfiguration",
+    "anonymous": {
+        "enabled": True,
+        "conditions": [{"path": path} for path in ("/healthz", "/livez", "/readyz", "/version")],
+    },
+}
 NEEDED = ("etcd", "kube-apiserver", "kubectl")
 HOW_TO_GET_THEM = "run `make kube` (needs Go), or set HEADGATE_KUBE_BIN to a folder that has them"
 
@@ -73,6 +82,8 @@ class RealServer(Server):
         key, tokens = place / "sa.key", place / "tokens.csv"
         key.write_bytes(_signing_key())
         tokens.write_text(f'{TOKEN},admin,admin,"system:masters"\n')
+        authentication = place / "authentication.yaml"
+        authentication.write_text(yaml.safe_dump(AUTHENTICATION))
         apiserver = Process(
             [
                 str(programs / "kube-apiserver"),
@@ -84,6 +95,7 @@ class RealServer(Server):
                 f"--service-account-key-file={key}",
                 f"--service-account-signing-key-file={key}",
                 f"--token-auth-file={tokens}",
+                f"--authentication-config={authentication}",
                 "--authorization-mode=RBAC",
                 "--service-cluster-ip-range=10.96.0.0/16",
                 "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",

@@ -1,20 +1,158 @@
-"""Discovery."""
+"""What the servers say they serve: old and new discovery, versions, health, and the schemas clients validate with."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 
 from harness.both import Both
-from harness.scenario import TABLE, Case, case, get
+from harness.compare import Seen, differences, seen
+from harness.normalise import Normaliser
+from harness.scenario import Case, case, cases_of, get
+from harness.served import NOT_SERVED, SERVED_GROUPS, SERVED_VERSIONS, only_served_groups, only_served_kinds, root_of
+from harness.server import Server
 
-CASES = [
-    case("nodes as a table", get("/api/v1/nodes?limit=500", TABLE)),
-    case("version", get("/version")),
-    case("api", get("/api")),
-    case("a pod list", get("/api/v1/namespaces/{ns}/pods")),
-]
+pytestmark = pytest.mark.real
+
+V2 = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+V2_BETA = "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
+KUBECTL = f"{V2},{V2_BETA},application/json"
+ACCEPTS = {
+    "nothing named": "",
+    "json": "application/json",
+    "anything": "*/*",
+    "the new form": V2,
+    "the beta form": V2_BETA,
+    "what kubectl sends": KUBECTL,
+    "the beta form first": f"{V2_BETA},{V2},application/json",
+    "an unknown form": "application/json;g=apidiscovery.k8s.io;v=v9;as=APIGroupDiscoveryList",
+    "an unknown form, or json": "application/json;g=apidiscovery.k8s.io;v=v9;as=APIGroupDiscoveryList,application/json",
+    "yaml": "application/yaml",
+    "html": "text/html",
+}
+GROUPS = sorted(SERVED_GROUPS - {""})
+CASES = cases_of(
+    [
+        case(f"the resources of {version}", get(root_of(version)), get(f"{root_of(version)}/"))
+        for version in SERVED_VERSIONS
+    ],
+    [case(f"the versions of {group}", get(f"/apis/{group}"), get(f"/apis/{group}/")) for group in GROUPS],
+    [
+        case("the version of the server", get("/version"), get("/version?timeout=5s"), get("/version/")),
+        case(
+            "health",
+            *(get(path) for path in ("/healthz", "/livez", "/readyz", "/healthz/", "/livez/ping", "/healthz/ping")),
+        ),
+        case(
+            "groups nobody has",
+            get("/apis/odd.example"),
+            get("/apis/apps/v9"),
+            get("/api/v9"),
+            get("/apis/odd.example/v1"),
+        ),
+        case(
+            "resources of a version in other forms",
+            *(get("/apis/apps/v1", accept) for accept in (V2, "text/html", "*/*", "application/yaml")),
+        ),
+        case(
+            "a group in other forms", *(get("/apis/apps", accept) for accept in (V2, "text/html", "application/yaml"))
+        ),
+    ],
+)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_discovery_is_the_same(both: Both, case: Case) -> None:
     both.agree(case)
+
+
+@pytest.mark.parametrize("path", ["/api", "/apis", "/api/", "/apis/"])
+@pytest.mark.parametrize("accept", ACCEPTS.values(), ids=ACCEPTS.keys())
+def test_groups_are_listed_the_same(both: Both, path: str, accept: str) -> None:
+    def ask(server: Server) -> Seen:
+        answer = server.request("GET", path, {"Accept": accept})
+        normal = seen(answer, Normaliser(server.address))
+        headers = {name: value for name, value in normal.headers.items() if name != "etag"}
+        body = only_served_groups(normal.body) if isinstance(normal.body, dict) else normal.body
+        return Seen(normal.status, headers, body)
+
+    real, ours = both.on_each(ask)
+    both.judge(list(differences(f"the list of groups at {path} as {accept}", f"GET {path}", real, ours)))
+
+
+def test_an_unchanged_discovery_is_not_sent_again(both: Both) -> None:
+    def ask(server: Server) -> list[int]:
+        first = server.request("GET", "/apis", {"Accept": KUBECTL})
+        tag = first.header("etag")
+        assert tag, f"{server.name} sends no etag"
+        again = server.request("GET", "/apis", {"Accept": KUBECTL, "If-None-Match": tag})
+        other = server.request("GET", "/apis", {"Accept": KUBECTL, "If-None-Match": '"other"'})
+        return [first.status, again.status, len(again.body), other.status]
+
+    real, ours = both.on_each(ask)
+    assert real == ours
+
+
+def test_the_table_of_served_groups_is_what_discovery_says(both: Both) -> None:
+    def ask(server: Server) -> set[str]:
+        return {group["name"] for group in server.request("GET", "/apis").json()["groups"]}
+
+    real, ours = both.on_each(ask)
+    assert real == (SERVED_GROUPS | NOT_SERVED) - {""}
+    assert ours >= SERVED_GROUPS - {""}
+
+
+def test_the_index_of_schemas_names_the_same_documents(both: Both) -> None:
+    def ask(server: Server) -> set[str]:
+        paths = server.request("GET", "/openapi/v3").json()["paths"]
+        assert all("?hash=" in entry["serverRelativeURL"] for entry in paths.values())
+        return {root_of(version)[1:] for version in SERVED_VERSIONS} & set(paths)
+
+    real, ours = both.on_each(ask)
+    assert real == ours == {root_of(version)[1:] for version in SERVED_VERSIONS}
+
+
+@pytest.mark.parametrize("version", SERVED_VERSIONS)
+def test_the_schemas_are_the_same(both: Both, version: str) -> None:
+    def ask(server: Server) -> Seen:
+        answer = server.request("GET", f"/openapi/v3{root_of(version)}")
+        document: dict[str, Any] = answer.json() if answer.status == 200 else {}
+        schemas = document.get("components", {}).get("schemas", {})
+        return Seen(answer.status, {}, only_served_kinds(schemas))
+
+    real, ours = both.on_each(ask)
+    both.judge(list(differences(f"the schemas of {version}", f"GET /openapi/v3{root_of(version)}", real, ours)))
+
+
+@pytest.mark.parametrize("version", SERVED_VERSIONS)
+def test_the_operations_are_the_same(both: Both, version: str) -> None:
+    """Path, verb, kind and query parameters: what kubectl looks up. Old watch paths and proxies are left out."""
+
+    def ask(server: Server) -> Seen:
+        answer = server.request("GET", f"/openapi/v3{root_of(version)}")
+        document: dict[str, Any] = answer.json() if answer.status == 200 else {}
+        return Seen(answer.status, {}, dict(_operations(document.get("paths", {}))))
+
+    real, ours = both.on_each(ask)
+    both.judge(list(differences(f"the operations of {version}", f"GET /openapi/v3{root_of(version)}", real, ours)))
+
+
+def _operations(paths: dict[str, Any]) -> list[tuple[str, Any]]:
+    found = []
+    for path, item in paths.items():
+        if "/watch/" in path or "/proxy" in path:
+            continue
+        shared = {each["name"] for each in item.get("parameters", []) if each["in"] == "query"}
+        for method, operation in item.items():
+            if method == "parameters":
+                continue
+            own = {each["name"] for each in operation.get("parameters", []) if each["in"] == "query"}
+            kind = operation.get("x-kubernetes-group-version-kind")
+            told = {
+                "action": operation.get("x-kubernetes-action"),
+                "kind": kind,
+                "query": sorted((shared | own) - {"pretty"}),
+            }
+            found.append((f"{method} {path}", told))
+    return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from harness.manifests.access import ACCESS_KINDS
 from harness.manifests.cluster import CLUSTER_KINDS
 from harness.manifests.core import CORE_KINDS
+from harness.manifests.devices import DEVICE_KINDS
 from harness.manifests.kind import Kind
 from harness.manifests.network import NETWORK_KINDS
 from harness.manifests.storage import STORAGE_KINDS
@@ -17,6 +18,7 @@ KINDS: tuple[Kind, ...] = (
     *STORAGE_KINDS,
     *ACCESS_KINDS,
     *CLUSTER_KINDS,
+    *DEVICE_KINDS,
 )
 
 __all__ = ["KINDS", "Kind"]
