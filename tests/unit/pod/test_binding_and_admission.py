@@ -1,0 +1,174 @@
+"""Binding a pod to a node, and what admission adds to every pod."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from headgate.kube.features import DEFAULTS
+from headgate.kube.pods.admission import admit_priority, admit_tolerations, keep_priority
+from headgate.kube.pods.binding import bind_pod, check_binding
+from headgate.kube.status import ApiError
+from unit.pod.pods import NOW, a_pod, copy_of, stored
+
+LATER = "2026-11-15T09:00:00Z"
+
+
+def binding(pod: str = "p", /, **target: str) -> dict[str, Any]:
+    return {"metadata": {"name": pod}, "target": target}
+
+
+def bound(pod: dict[str, Any], to: dict[str, Any]) -> dict[str, Any]:
+    answer = bind_pod(pod, to, DEFAULTS, LATER)
+    assert isinstance(answer, dict)
+    return answer
+
+
+def test_a_bound_pod_has_a_node_and_a_true_condition() -> None:
+    pod = bound(stored(a_pod()), binding(kind="Node", name="n1"))
+    assert pod["spec"]["nodeName"] == "n1"
+    assert pod["status"]["conditions"] == [{"type": "PodScheduled", "status": "True", "lastTransitionTime": LATER}]
+
+
+def test_binding_leaves_the_old_pod_alone() -> None:
+    pod = stored(a_pod(metadata={"labels": {"a": "1"}}))
+    before = copy_of(pod)
+    to = binding(name="n1")
+    to["metadata"] = {"name": "p", "labels": {"a": "2"}}
+    bound(pod, to)
+    assert pod == before
+
+
+def test_labels_and_annotations_of_the_binding_win() -> None:
+    pod = stored(a_pod(metadata={"labels": {"a": "1", "b": "1"}}))
+    to = binding(name="n1")
+    to["metadata"] |= {"labels": {"a": "2"}, "annotations": {"x": "y"}}
+    meta = bound(pod, to)["metadata"]
+    assert meta["labels"] == {"a": "2", "b": "1"}
+    assert meta["annotations"] == {"x": "y"}
+
+
+def test_an_unschedulable_condition_and_a_nomination_are_forgotten() -> None:
+    pod = stored(a_pod())
+    pod["status"] |= {
+        "nominatedNodeName": "n2",
+        "conditions": [
+            {"type": "Ready", "status": "False"},
+            {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "lastTransitionTime": NOW},
+        ],
+    }
+    status = bound(pod, binding(name="n1"))["status"]
+    assert "nominatedNodeName" not in status
+    assert status["conditions"] == [
+        {"type": "Ready", "status": "False"},
+        {"type": "PodScheduled", "status": "True", "lastTransitionTime": LATER},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "spec", "problem"),
+    [
+        ({}, {"nodeName": "n0"}, 'pod p is already assigned to node "n0"'),
+        ({"deletionTimestamp": NOW}, {}, "pod p is being deleted, cannot be assigned to a host"),
+        ({"deletionTimestamp": NOW}, {"nodeName": "n0"}, "pod p is being deleted, cannot be assigned to a host"),
+    ],
+)
+def test_a_pod_that_cannot_be_bound_is_a_conflict(metadata: dict[str, Any], spec: dict[str, Any], problem: str) -> None:
+    answer = bind_pod(stored(a_pod(metadata=metadata, **spec)), binding(name="n1"), DEFAULTS, NOW)
+    assert isinstance(answer, ApiError)
+    assert answer.body()["message"] == f'Operation cannot be fulfilled on pods/binding "p": {problem}'
+    assert answer.body()["details"] == {"name": "p", "kind": "pods/binding"}
+
+
+@pytest.mark.parametrize(
+    ("to", "code", "message"),
+    [
+        (binding("other", name="n1"), 400, "name in URL does not match name in Binding object"),
+        (binding(), 500, "target.name: Required value"),
+        (
+            binding(kind="Pod"),
+            500,
+            '[target.kind: Unsupported value: "Pod": supported values: "Node", "<empty>", target.name: Required value]',
+        ),
+    ],
+)
+def test_a_bad_binding_is_refused_before_the_pod_is_read(to: dict[str, Any], code: int, message: str) -> None:
+    problem = check_binding(to, "p")
+    assert problem is not None
+    assert (problem.code, problem.message) == (code, message)
+
+
+def test_a_good_binding_passes() -> None:
+    assert check_binding(binding(name="n1"), "p") is None
+
+
+def outages(pod: dict[str, Any]) -> list[str]:
+    admit_tolerations(pod)
+    return [each["key"] for each in pod["spec"]["tolerations"] if each.get("tolerationSeconds") == 300]
+
+
+@pytest.mark.parametrize(
+    ("own", "added"),
+    [
+        ([], ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"]),
+        ([{"operator": "Exists"}], []),
+        (
+            [{"operator": "Exists", "effect": "NoSchedule"}],
+            ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"],
+        ),
+        ([{"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"}], ["node.kubernetes.io/unreachable"]),
+    ],
+)
+def test_a_pod_tolerates_five_minutes_without_its_node(own: list[Any], added: list[str]) -> None:
+    assert outages(a_pod(tolerations=own)) == added
+
+
+CLASSES = [
+    {"metadata": {"name": "high"}, "value": 100, "preemptionPolicy": "Never"},
+    {"metadata": {"name": "usual"}, "value": 5, "globalDefault": True, "preemptionPolicy": "PreemptLowerPriority"},
+]
+
+
+def test_a_pod_without_a_class_has_priority_zero() -> None:
+    pod = a_pod()
+    assert admit_priority(pod, []) == ""
+    assert (pod["spec"]["priority"], pod["spec"]["preemptionPolicy"]) == (0, "PreemptLowerPriority")
+
+
+def test_the_default_class_is_filled_in() -> None:
+    pod = a_pod()
+    assert admit_priority(pod, CLASSES) == ""
+    assert (pod["spec"]["priorityClassName"], pod["spec"]["priority"]) == ("usual", 5)
+
+
+def test_a_class_gives_priority_and_preemption() -> None:
+    pod = a_pod(priorityClassName="high")
+    assert admit_priority(pod, CLASSES) == ""
+    assert (pod["spec"]["priority"], pod["spec"]["preemptionPolicy"]) == (100, "Never")
+
+
+@pytest.mark.parametrize(
+    ("spec", "problem"),
+    [
+        ({"priorityClassName": "none"}, "no PriorityClass with name none was found"),
+        (
+            {"priorityClassName": "high", "priority": 7},
+            "the integer value of priority (7) must not be provided in pod spec; priority admission controller "
+            "computed 100 from the given PriorityClass name",
+        ),
+        (
+            {"priorityClassName": "high", "preemptionPolicy": "PreemptLowerPriority"},
+            "the string value of PreemptionPolicy (PreemptLowerPriority) must not be provided in pod spec; priority "
+            "admission controller computed Never from the given PriorityClass name",
+        ),
+    ],
+)
+def test_a_priority_that_contradicts_its_class_is_forbidden(spec: dict[str, Any], problem: str) -> None:
+    assert admit_priority(a_pod(**spec), CLASSES) == problem
+
+
+def test_an_update_that_forgets_the_priority_keeps_it() -> None:
+    new = a_pod()
+    keep_priority(new, a_pod(priority=7, preemptionPolicy="Never"))
+    assert (new["spec"]["priority"], new["spec"]["preemptionPolicy"]) == (7, "Never")
