@@ -40,9 +40,10 @@ class Attributes(msgspec.Struct, frozen=True):
 
 
 class View(Protocol):
-    """The cluster as the write finds it. Resources are named as in the store: ``pods``, ``ingressclasses.networking…``.
+    """The cluster as the write finds it.
 
-    ``namespace`` is empty for what has none; ``None`` lists every namespace.
+    Resources are named as in the store: ``pods``, ``priorityclasses.scheduling.k8s.io``. ``namespace`` is empty for
+    what has none; ``None`` lists every namespace.
     """
 
     def get(self, resource: str, namespace: str, name: str) -> Object | None: ...
