@@ -126,8 +126,10 @@ class Fleet:
                 self._send(self._hollow.due(self._now_s()))
                 await asyncio.sleep(0)
                 continue
+            # Not wait_for: before Python 3.12 it forgets a cancellation that comes together with the event.
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._moved.wait(), wait_s)
+                async with asyncio.timeout(wait_s):
+                    await self._moved.wait()
 
     def _now_s(self) -> float:
         return self._epoch_s + asyncio.get_running_loop().time()

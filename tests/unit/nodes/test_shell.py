@@ -7,6 +7,8 @@ import json
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from typing import Any
 
+import pytest
+
 from headgate.client.inprocess import InProcess
 from headgate.client.transport import Request, Response, Unreachable
 from headgate.nodes.hollow import Hollow
@@ -196,3 +198,23 @@ def test_one_object_that_makes_no_sense_does_not_stop_the_others() -> None:
         await asyncio.sleep(1)
 
     assert play(Hollow(), scenario).objects[POD]["status"]["phase"] == "Running"
+
+
+@pytest.mark.parametrize("turns", range(6))
+def test_the_fleet_stops_when_told_to_even_if_something_happens_at_that_moment(turns: int) -> None:
+    """Each number of turns of the loop lets the cancellation meet the timer's wait at another point."""
+
+    async def main() -> None:
+        beating = Hollow(Options(controller_manager=True), make_nodes(1, Template()))  # so that a timer is always set
+        fleet = Fleet(beating, InProcess(Server().handle))
+        task = asyncio.create_task(fleet.run())
+        await asyncio.sleep(10)
+        fleet._moved.set()
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        task.cancel()
+        done, _ = await asyncio.wait([task], timeout=60)
+        assert done
+        assert task.cancelled()
+
+    run(main())
