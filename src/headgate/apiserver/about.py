@@ -19,8 +19,12 @@ from headgate.kube import status
 _TEXT: Final = "text/plain; charset=utf-8"
 _NO_SNIFF: Final = (("X-Content-Type-Options", "nosniff"),)
 _OK: Final = Response(200, b"ok", _TEXT, _NO_SNIFF)
+_PONG: Final = Response(200, b"ok", _TEXT)
 _NOT_FOUND: Final = Response(404, b"404 page not found\n", _TEXT, _NO_SNIFF)
 _HEALTH: Final = ("/healthz", "/livez", "/readyz")
+# The server as a whole, and the one check of it that always exists.
+_HEALTH_ANSWERS: Final = dict.fromkeys(_HEALTH, _OK) | {f"{each}/ping": _PONG for each in _HEALTH}
+_ANY_METHOD: Final = frozenset({"/api", "/apis"})
 _OTHER_PATHS: Final = (*_HEALTH, "/openapi/v3", "/openapi/v3/", "/version")
 
 
@@ -36,11 +40,11 @@ def _is_health(path: str) -> bool:
 def answer(api: Api, request: Request) -> Response:
     path = request.path
     if _is_health(path):
-        return _OK
+        return _HEALTH_ANSWERS.get(path, _NOT_FOUND)
     found = _find(api, request)
     if found is None:
         return _lost(api, path)
-    if request.method not in ("GET", "HEAD"):
+    if request.method != "GET" and path.rstrip("/") not in _ANY_METHOD:
         return views.refuse(status.method_not_allowed())
     return found()
 
@@ -92,16 +96,11 @@ def _prefix(api: Api, request: Request, prefix: Any, legacy: Callable[[], dict[s
 
 
 def _lost(api: Api, path: str) -> Response:
-    """Below a served group version an unknown path gets a Status; elsewhere plain text, as from any web server."""
-    parts = path.strip("/").split("/")
-    match parts:
-        case ["api", version, *_]:
-            group = ""
-        case ["apis", group, version, *_]:
-            pass
+    """Below a served group an unknown path gets a Status; elsewhere plain text, as from any web server."""
+    match path.removeprefix("/").split("/"):
+        case ["api", *_]:
+            return views.refuse(status.unknown_path())
+        case ["apis", group, *_] if api.kinds.group(group) is not None:
+            return views.refuse(status.unknown_path())
         case _:
             return _NOT_FOUND
-    served = api.kinds.group(group)
-    if served is not None and any(name == version for name, _ in served.versions):
-        return views.refuse(status.unknown_path())
-    return _NOT_FOUND

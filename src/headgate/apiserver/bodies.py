@@ -19,8 +19,13 @@ Object = dict[str, Any]
 _SUMMARY_BYTES: Final = 30
 
 
-def decode_object(call: Call, expected: GroupVersionKind, field_validation: str) -> Object | status.ApiError:
-    """The body as an object of ``expected``, defaulted; warnings about unknown fields go to the call."""
+def decode_object(
+    call: Call,
+    expected: GroupVersionKind,
+    field_validation: str,
+    aliases: frozenset[GroupVersionKind] = frozenset(),
+) -> Object | status.ApiError:
+    """The body as an object of ``expected`` (or of an alias of the same form), defaulted; warnings go to the call."""
     media_type = negotiation.input_type(call.request.header("content-type"))
     if isinstance(media_type, status.ApiError):
         return media_type
@@ -33,7 +38,7 @@ def decode_object(call: Call, expected: GroupVersionKind, field_validation: str)
         *((named.group, named.version) if named.version else (expected.group, expected.version)),
         named.kind or expected.kind,
     )
-    if actual != expected:
+    if actual != expected and actual not in aliases:
         return _mismatch(call, actual, expected)
     decoded = codec.convert(call.api.schemas, call.api.schemas.kinds[expected], parsed.value)
     prefix = f"{actual.kind} in version {errors.quote(actual.version)} cannot be handled as a {expected.kind}: "
@@ -75,13 +80,33 @@ def _summary(body: bytes) -> str:
 
 
 def _mismatch(call: Call, actual: GroupVersionKind, expected: GroupVersionKind) -> status.ApiError:
-    prefix = f"{actual.kind} in version {errors.quote(actual.version)} cannot be handled as a {expected.kind}"
-    if actual not in call.api.schemas.kinds:
-        problem = f"no kind {errors.quote(actual.kind)} is registered for version {errors.quote(actual.api_version)}"
-        return status.bad_request(f'{prefix}: {problem} in scheme "pkg/runtime/scheme.go:111"')
-    if actual.kind == expected.kind:
+    if actual in call.api.schemas.kinds and actual.kind == expected.kind:
         text = f"the API version in the data ({actual.api_version}) does not match the expected API version"
         return status.bad_request(f"{text} ({expected.api_version})")
+    prefix = f"{actual.kind} in version {errors.quote(actual.version)} cannot be handled as a {expected.kind}"
+    return status.bad_request(f"{prefix}: {_foreign(call, actual, expected)}")
+
+
+def _foreign(call: Call, actual: GroupVersionKind, expected: GroupVersionKind) -> str:
+    """Why an object that says it is ``actual`` is no ``expected``."""
+    if actual not in call.api.schemas.kinds:
+        return unregistered(actual)
     internal = (expected.group or "core").partition(".")[0]
-    problem = f"converting ({actual.version}.{actual.kind}) to ({internal}.{expected.kind}): unknown conversion"
-    return status.bad_request(f"{prefix}: {problem}")
+    return f"converting ({actual.version}.{actual.kind}) to ({internal}.{expected.kind}): unknown conversion"
+
+
+def unregistered(gvk: GroupVersionKind) -> str:
+    version = errors.quote(gvk.api_version)
+    return f'no kind {errors.quote(gvk.kind)} is registered for version {version} in scheme "pkg/runtime/scheme.go:111"'
+
+
+def type_problem(call: Call, expected: GroupVersionKind, value: Any) -> str | None:
+    """What is wrong with the type that a patched document names; ``None`` if it is the right one, or none."""
+    named = codec.interpret(codec.Parsed(value))
+    if isinstance(named, str):
+        return named
+    actual = GroupVersionKind(
+        *((named.group, named.version) if named.version else (expected.group, expected.version)),
+        named.kind or expected.kind,
+    )
+    return None if actual == expected else _foreign(call, actual, expected)

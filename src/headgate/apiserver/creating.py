@@ -14,21 +14,21 @@ from headgate.kube import status
 def create(call: Call) -> Generator[Effect, Any, Response]:
     wanted = options.write_options(call.query, "CreateOptions")
     if isinstance(wanted, status.ApiError):
-        return views.refuse(wanted, call.output)
+        return views.refused(call, wanted)
     obj = bodies.decode_object(call, call.kind.gvk, wanted.field_validation)
     if isinstance(obj, status.ApiError):
-        return views.refuse(obj, call.output, call.warnings)
+        return views.refused(call, obj)
     writing.wipe_system_fields(obj["metadata"])
     problem = writing.match_namespace(call.namespace, obj["metadata"])
     if problem is not None:
-        return views.refuse(problem, call.output, call.warnings)
+        return views.refused(call, problem)
     owners.drop_duplicates(call, obj, admitted=False)
     obj = updating.track(call, obj, None, call.strategy.update, wanted.field_manager)
     refusal = admission.admit_create(call, obj)
     if refusal is not None:
-        return views.refuse(refusal, call.output, call.warnings)
+        return views.refused(call, refusal)
     owners.drop_duplicates(call, obj, admitted=True)
     written = yield from writing.create(call, obj, dry_run=wanted.dry_run)
     if isinstance(written, status.ApiError):
-        return views.refuse(written, call.output, call.warnings)
+        return views.refused(call, written)
     return views.object_answer(call, 201, written.obj)

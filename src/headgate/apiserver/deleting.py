@@ -12,10 +12,11 @@ from typing import Any, Final
 
 import msgspec
 
-from headgate.apiserver import admission, negotiation, options, reading, records, views, writing
+from headgate.apiserver import admission, bodies, negotiation, options, reading, records, views, writing
 from headgate.apiserver.call import Call
 from headgate.apiserver.messages import Effect, Response
 from headgate.kube import codec, status, timestamps
+from headgate.kube.schema import GroupVersionKind
 from headgate.store import Item
 
 Object = dict[str, Any]
@@ -47,6 +48,14 @@ _ANSWERS_WITH_OBJECT: Final = frozenset(
         "volumeattributesclasses.storage.k8s.io",
     }
 )
+# Kinds whose dependents stay when nobody says otherwise: how these two began, and clients rely on it.
+_ORPHANS_DEPENDENTS: Final = frozenset({"jobs.batch", "replicationcontrollers"})
+_JOB_WARNING: Final = (
+    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set"
+    " propagationPolicy=Orphan to suppress this warning"
+)
+_PRIORITY_CLASSES: Final = "priorityclasses.scheduling.k8s.io"
+_SYSTEM_PRIORITIES: Final = frozenset({"system-node-critical", "system-cluster-critical"})
 # Kinds that never own anything: a propagation policy means nothing to them.
 _WITHOUT_DEPENDENTS: Final = frozenset({"events"})
 
@@ -68,11 +77,13 @@ def read_options(call: Call) -> options.DeleteOptions | status.ApiError:
     media_type = negotiation.input_type(call.request.header("content-type"))
     if isinstance(media_type, status.ApiError):
         return media_type
-    parsed = codec.decode_yaml(body) if media_type == negotiation.YAML else codec.decode_json(body)
-    if parsed.error is not None:
-        return status.bad_request(f"couldn't get version/kind; json parse error: {parsed.error}")
-    if not isinstance(parsed.value, dict) or parsed.value.get("kind", "") not in _OPTIONS_KINDS:
-        return status.bad_request("decoded object cannot be converted to DeleteOptions")
+    parsed = codec.decode_yaml(body) if media_type == negotiation.YAML else codec.decode_json(body, numbers="spelled")
+    named = codec.interpret(parsed)
+    if isinstance(named, str):
+        return status.bad_request(named)
+    if named.kind not in _OPTIONS_KINDS:
+        gvk = GroupVersionKind(named.group, named.version or "v1", named.kind)
+        return status.bad_request(bodies.unregistered(gvk))
     decoded = codec.convert(call.api.schemas, _OPTIONS_TYPE, parsed.value)
     if decoded.error is not None:
         return status.bad_request(decoded.error)
@@ -82,19 +93,24 @@ def read_options(call: Call) -> options.DeleteOptions | status.ApiError:
 def delete(call: Call) -> Generator[Effect, Any, Response]:
     wanted = read_options(call)
     if isinstance(wanted, status.ApiError):
-        return views.refuse(wanted, call.output)
+        return views.refused(call, wanted)
+    if call.kind.resource == _PRIORITY_CLASSES and call.route.name in _SYSTEM_PRIORITIES:
+        text = "this is a system priority class and cannot be deleted"
+        return views.refused(call, status.forbidden(call.resource, call.route.name, text))
+    if call.kind.resource == "jobs.batch" and wanted.propagation_policy is None and wanted.orphan_dependents is None:
+        call.warn(_JOB_WARNING)
     item = call.api.store.peek(call.kind.resource, call.namespace, call.route.name)
     if item is None:
-        return views.refuse(status.not_found(call.resource, call.route.name), call.output)
+        return views.refused(call, status.not_found(call.resource, call.route.name))
     remove = delete_namespace if call.kind.resource == "namespaces" else delete_item
     deleted = yield from remove(call, item, wanted)
     if isinstance(deleted, status.ApiError):
-        return views.refuse(deleted, call.output, call.warnings)
+        return views.refused(call, deleted)
     code = 202 if not deleted.gone and wanted.orphan_dependents is False else 200
     if call.kind.resource not in _ANSWERS_WITH_OBJECT and deleted.gone:
         metadata = deleted.obj["metadata"]
         details = status.Details(
-            name=metadata["name"], group=call.kind.group, kind=call.kind.plural, uid=metadata.get("uid", "")
+            name=metadata["name"], group=call.kind.stored_as[0], kind=call.kind.plural, uid=metadata.get("uid", "")
         )
         return views.answer(call, code, status.success(details))
     return views.object_answer(call, code, deleted.obj)
@@ -103,20 +119,20 @@ def delete(call: Call) -> Generator[Effect, Any, Response]:
 def delete_collection(call: Call) -> Generator[Effect, Any, Response]:
     listed = options.list_options(call.query)
     if isinstance(listed, status.ApiError):
-        return views.refuse(listed, call.output)
+        return views.refused(call, listed)
     wanted = read_options(call)
     if isinstance(wanted, status.ApiError):
-        return views.refuse(wanted, call.output)
+        return views.refused(call, wanted)
     page = yield from reading.read_page(call, listed)
     if isinstance(page, status.ApiError):
-        return views.refuse(page, call.output)
+        return views.refused(call, page)
     for seen in page.items:
         item = call.api.store.peek(seen.resource, seen.namespace, seen.name)
         if item is None:
             continue
         deleted = yield from delete_item(call, item, wanted)
         if isinstance(deleted, status.ApiError):
-            return views.refuse(deleted, call.output, call.warnings)
+            return views.refused(call, deleted)
     return views.list_answer(call, page.items, page.meta)
 
 
@@ -151,7 +167,7 @@ def delete_item(call: Call, item: Item, wanted: options.DeleteOptions) -> Steps:
 def delete_namespace(call: Call, item: Item, wanted: options.DeleteOptions) -> Steps:
     """A namespace is only marked: it ends when whoever empties it has taken off the last entry of spec.finalizers."""
     obj = records.load(call.api, call.kind, item)
-    problem = preconditions(call, obj, wanted) or admission.validate_delete(call, obj)
+    problem = _namespace_preconditions(call, obj, wanted) or admission.validate_delete(call, obj)
     if problem is not None:
         return problem
     metadata = dict(obj["metadata"])
@@ -170,6 +186,19 @@ def delete_namespace(call: Call, item: Item, wanted: options.DeleteOptions) -> S
     staged = writing.stage(call, call.kind, marked)
     failure = yield from writing.commit(staged.revision)
     return failure or Deleted(writing.stamped(marked, staged), gone=False)
+
+
+def _namespace_preconditions(call: Call, obj: Object, wanted: options.DeleteOptions) -> status.ApiError | None:
+    """The same as of any other kind; only the words differ."""
+    metadata = obj["metadata"]
+    for label, asked, actual in (
+        ("UID", wanted.uid, metadata["uid"]),
+        ("ResourceVersion", wanted.resource_version, metadata["resourceVersion"]),
+    ):
+        if asked is not None and asked != actual:
+            text = f"Precondition failed: {label} in precondition: {asked}, {label} in object meta: {actual}"
+            return status.conflict(call.resource, metadata["name"], text)
+    return None
 
 
 def preconditions(call: Call, obj: Object, wanted: options.DeleteOptions) -> status.ApiError | None:
@@ -262,14 +291,15 @@ def _finalizers(call: Call, metadata: Object, wanted: options.DeleteOptions) -> 
     if call.kind.resource in _WITHOUT_DEPENDENTS:
         return present
     kept = [each for each in present if each not in (_ORPHAN, _FOREGROUND)]
-    orphan = _decides(present, wanted, "Orphan", _ORPHAN)
-    foreground = wanted.orphan_dependents is None and _decides(present, wanted, "Foreground", _FOREGROUND)
+    by_default = call.kind.resource in _ORPHANS_DEPENDENTS
+    orphan = _decides(present, wanted, "Orphan", _ORPHAN, by_default)
+    foreground = wanted.orphan_dependents is None and _decides(present, wanted, "Foreground", _FOREGROUND, False)
     made = [*kept, *([_ORPHAN] if orphan else []), *([_FOREGROUND] if foreground else [])]
     return present if set(made) == set(present) else made
 
 
-def _decides(present: list[str], wanted: options.DeleteOptions, policy: str, finalizer: str) -> bool:
-    """The request's word first, then a finalizer that is there already; every kind's habit is the background."""
+def _decides(present: list[str], wanted: options.DeleteOptions, policy: str, finalizer: str, by_default: bool) -> bool:
+    """The request's word first, then a finalizer that is there already, then the kind's habit."""
     if policy == "Orphan" and wanted.orphan_dependents is not None:
         return wanted.orphan_dependents
     if wanted.propagation_policy is not None:
@@ -277,4 +307,4 @@ def _decides(present: list[str], wanted: options.DeleteOptions, policy: str, fin
     for each in present:
         if each in (_ORPHAN, _FOREGROUND):
             return each == finalizer
-    return False
+    return by_default

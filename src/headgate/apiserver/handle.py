@@ -30,14 +30,14 @@ from headgate.apiserver.kinds.kind import Kind
 from headgate.apiserver.messages import Effect, Moment, Request, Response
 from headgate.apiserver.subresources import binding, eviction, scale
 from headgate.apiserver.watching import Watch
-from headgate.kube import status
+from headgate.kube import errors, names, status, timestamps
 
 Answering = Generator[Effect, Any, "Response | Watch"]
 Verb = Callable[[Call], Generator[Effect, Any, Response]]
 
 MAX_BODY_BYTES: Final = 3 * 1024 * 1024
 
-_VERBS: Final = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_VERBS: Final = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _ON_OBJECT: Final[dict[str, Verb]] = {
     "get": reading.get,
     "update": updating.update,
@@ -71,7 +71,7 @@ def handle(api: Api, request: Request, moment: Moment) -> Answering:
         return views.refuse(status.unauthorized())
     if len(request.body) > MAX_BODY_BYTES:
         return views.refuse(status.body_too_large(MAX_BODY_BYTES))
-    route = routes.parse(unquote(path, errors="replace"))
+    route = routes.parse(unquote(path, errors="surrogateescape"))
     kind = None if route is None else api.kinds.by_resource(route.group, route.version, route.resource)
     if route is None or kind is None:
         return about.answer(api, request)
@@ -97,15 +97,20 @@ def _resource(api: Api, request: Request, moment: Moment, route: routes.Route, k
     if isinstance(output, status.ApiError):
         return views.refuse(output)
     call = Call(api, request, moment, route, kind, user, output)
+    if kind.deprecated:
+        call.warn(kind.deprecated)
+    refusal = _unfit(call)
+    if refusal is not None:
+        return views.refused(call, refusal)
     verb = _VERBS.get(request.method, "")
     if route.subresource:
         return (yield from _subresource(call, verb))
     if route.name and not route.deprecated_watch:
         act = _ON_OBJECT.get(verb)
         if act is None or verb not in kind.verbs:
-            return views.refuse(status.method_not_allowed())
+            return views.refused(call, status.method_not_allowed())
         if not kind.stored:
-            return views.refuse(reviews.unsupported(call), call.output)
+            return views.refused(call, reviews.unsupported(call))
         return (yield from act(call))
     return (yield from _collection(call, verb))
 
@@ -116,8 +121,21 @@ def _misplaced(route: routes.Route, kind: Kind) -> status.ApiError | None:
         return status.unknown_path()
     if kind.namespaced and not route.namespace and route.name:
         return status.unknown_path()
-    if route.rest and route.subresource not in _REFUSED:
+    if route.rest and route.subresource != "proxy":
         return status.unknown_path()
+    return None
+
+
+def _unfit(call: Call) -> status.ApiError | None:
+    """Names that cannot be part of a key, and a time limit that is no duration."""
+    timeout = (call.query.get("timeout") or [""])[0]
+    if timeout and isinstance(problem := timestamps.parse_duration(timeout), str):
+        return status.bad_request(f"invalid timeout specified in the request URL - {problem}")
+    name, namespace = call.route.name, call.route.namespace
+    if name and (complaints := names.name_is_path_segment(name, False)):
+        return status.bad_request(f"Name parameter invalid: {errors.quote(name)}: {';'.join(complaints)}")
+    if namespace in (".", ".."):
+        return status.unknown_error(f"invalid key: {errors.quote(f'/{call.kind.plural}/{namespace}')}")
     return None
 
 
@@ -128,8 +146,10 @@ def _collection(call: Call, verb: str) -> Answering:
     if verb == "get" and "list" in kind.verbs:
         wanted = options.list_options(call.query, force_watch=call.route.deprecated_watch)
         if isinstance(wanted, status.ApiError):
-            return views.refuse(wanted, call.output)
+            return views.refused(call, wanted)
         if wanted.watch:
+            if call.output.media_type != negotiation.JSON:
+                return views.refused(call, negotiation.not_streamable())
             return (yield from watching.watch(call, wanted))
         return (yield from reading.list_objects(call))
     scoped = bool(call.route.namespace) or not kind.namespaced
@@ -146,7 +166,7 @@ def _question(call: Call, verb: str) -> Answering:
         act = binding.create if call.kind.kind == "Binding" else reviews.create
         return (yield from act(call))
     if verb == "get" and "list" in call.kind.verbs:
-        return views.refuse(reviews.unsupported(call), call.output)
+        return views.refused(call, reviews.unsupported(call))
     return views.refuse(status.method_not_allowed())
 
 
@@ -157,7 +177,7 @@ def _subresource(call: Call, verb: str) -> Answering:
         return views.refuse(status.unknown_path())
     if name in _REFUSED:
         text = f"{call.kind.plural}/{name} is not supported by the embedded API server: {_REFUSED[name]}"
-        return views.refuse(status.ApiError(501, "NotImplemented", text), call.output)
+        return views.refused(call, status.ApiError(501, "NotImplemented", text))
     if verb not in row.verbs:
         return views.refuse(status.method_not_allowed())
     act = _ON_SUBRESOURCE.get((name, verb))

@@ -7,6 +7,7 @@ passed over. Making the views is the work of ``apiserver/views.py``.
 
 from __future__ import annotations
 
+import re
 from typing import Final, Literal
 
 import msgspec
@@ -21,6 +22,8 @@ PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
 _SUPPORTED: Final = (JSON, YAML, PROTOBUF)
 _SPOKEN: Final = (JSON, YAML)
 _STREAMED: Final = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
+
+_MALFORMED_PARAMETER: Final = re.compile(r";(?!\s*$)(?!\s*[\w!#$&^.+-]+=)")
 
 View = Literal["object", "Table", "PartialObjectMetadata", "PartialObjectMetadataList"]
 _VIEWS: Final = frozenset({"Table", "PartialObjectMetadata", "PartialObjectMetadataList"})
@@ -119,6 +122,11 @@ def representable(accept: str, *, streams: bool) -> status.ApiError | None:
     return status.ApiError(406, "NotAcceptable", text, status.Details())
 
 
+def not_streamable() -> status.ApiError:
+    """A watch is a stream of JSON documents; YAML has no such form."""
+    return status.not_acceptable(_STREAMED)
+
+
 def wants_pretty(pretty_param: str | None, user_agent: str) -> bool:
     """Humans with curl or a browser get indented JSON unless they say otherwise."""
     if pretty_param:
@@ -129,6 +137,6 @@ def wants_pretty(pretty_param: str | None, user_agent: str) -> bool:
 def input_type(content_type: str) -> str | status.ApiError:
     """``JSON`` or ``YAML`` for a request body, or the 415. An absent header means JSON."""
     media_type = content_type.partition(";")[0].strip().lower() or JSON
-    if media_type in _SPOKEN:
+    if media_type in _SPOKEN and not _MALFORMED_PARAMETER.search(content_type):
         return media_type
     return status.unsupported_media_type(_SUPPORTED)

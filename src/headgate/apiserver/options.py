@@ -6,6 +6,7 @@ no sense is a 422. Acting on the options is up to the verbs in this room.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import parse_qs
@@ -17,6 +18,8 @@ from headgate.kube.validation.metadata import validate_field_manager
 
 Query = Mapping[str, list[str]]
 
+_MALFORMED: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
+
 EXACT: Final = "Exact"
 NOT_OLDER_THAN: Final = "NotOlderThan"
 _META_GROUP: Final = "meta.k8s.io"
@@ -25,7 +28,9 @@ _PROPAGATION_POLICIES: Final = ("Foreground", "Background", "Orphan")
 
 
 def parse_query(query: str) -> Query:
-    return parse_qs(query, keep_blank_values=True, errors="replace", max_num_fields=None, separator="&")
+    """A pair that is not properly encoded, or holds a semicolon, is passed over, as Go does it."""
+    pairs = (pair for pair in query.split("&") if ";" not in pair and not _MALFORMED.search(pair))
+    return parse_qs("&".join(pairs), keep_blank_values=True, errors="replace")
 
 
 def _first(query: Query, name: str) -> str:
@@ -186,6 +191,7 @@ def delete_options_from_query(query: Query) -> DeleteOptions | status.ApiError:
         "orphanDependents": _truth(query, "orphanDependents"),
         "propagationPolicy": policy[0] if policy else None,
         "dryRun": query.get("dryRun", []),
+        "preconditions": {name: query[name][0] for name in ("uid", "resourceVersion") if name in query},
     }
     return delete_options(wanted)
 

@@ -16,10 +16,12 @@ from headgate.apiserver.kinds.kind import Kind
 from headgate.apiserver.messages import Effect, Response
 from headgate.kube import codec, errors, status
 from headgate.kube.apply import Applied, apply_config, not_convertible
+from headgate.kube.patch.go_text import go_text
 from headgate.kube.patch.json_patch import apply_json_patch
 from headgate.kube.patch.merge_patch import apply_merge_patch
 from headgate.kube.patch.result import Patched, PatchProblem
 from headgate.kube.patch.strategic import apply_strategic
+from headgate.kube.scalars import json_kind
 from headgate.kube.strategy import UpdateRules
 
 Object = dict[str, Any]
@@ -35,7 +37,7 @@ PATCH_TYPES: Final = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH)
 def patch(call: Call) -> Generator[Effect, Any, Response]:
     wanted = read_options(call)
     if isinstance(wanted, status.ApiError):
-        return views.refuse(wanted, call.output)
+        return views.refused(call, wanted)
     rules = updating.rules_of(call)
     make = maker(call, call.kind, wanted, rules)
 
@@ -51,7 +53,7 @@ def patch(call: Call) -> Generator[Effect, Any, Response]:
         allow_create=wanted.how == APPLY_PATCH and not call.route.subresource,
     )
     if isinstance(written, status.ApiError):
-        return views.refuse(written, call.output, call.warnings)
+        return views.refused(call, written)
     return views.object_answer(call, 201 if written.created else 200, written.obj)
 
 
@@ -63,7 +65,7 @@ def read_options(call: Call) -> PatchOptions | status.ApiError:
     """Case and parameters are as strict here as in the real server: an exact match of what stands before ``;``."""
     how = call.request.header("content-type").partition(";")[0]
     if how not in PATCH_TYPES:
-        return status.unsupported_media_type(PATCH_TYPES)
+        return status.unsupported_patch_type()
     wanted = options.write_options(call.query, "PatchOptions", apply=how == APPLY_PATCH)
     if isinstance(wanted, status.ApiError):
         return wanted
@@ -103,7 +105,7 @@ def _patched(
     result = _run(call, kind, wanted, old, parsed.value)
     if isinstance(result, PatchProblem):
         return result.error
-    new = _typed(call, kind, wanted, result.value, (*result.complaints, *parsed.duplicates))
+    new = _typed(call, kind, wanted, parsed.value, result.value, (*result.complaints, *parsed.duplicates))
     if isinstance(new, status.ApiError):
         return new
     return updating.track(call, new, old, rules, wanted.field_manager, kind)
@@ -118,15 +120,18 @@ def _run(call: Call, kind: Kind, wanted: PatchOptions, old: Object, patch: Any) 
 
 
 def _typed(
-    call: Call, kind: Kind, wanted: PatchOptions, patched: Any, duplicates: Sequence[str]
+    call: Call, kind: Kind, wanted: PatchOptions, patch: Any, patched: Any, duplicates: Sequence[str]
 ) -> Object | status.ApiError:
     """What came out of the patch must still be an object of the kind; what the kind does not know is dropped."""
+    if wanted.how != STRATEGIC_PATCH and (problem := bodies.type_problem(call, kind.gvk, patched)):
+        return _unfit(patched, problem)
     decoded = codec.convert(call.api.schemas, kind.type_name, patched)
     if decoded.error is not None:
-        return _unfit(patched, decoded.error)
+        return _unfit(go_text(patch) if wanted.how == STRATEGIC_PATCH else patched, decoded.error)
     strict = [*duplicates, *decoded.unknown]
     if strict and wanted.field_validation == "Strict":
-        return _unfit(patched, "strict decoding error: " + ", ".join(strict))
+        shown = go_text(patch) if wanted.how == STRATEGIC_PATCH else patched
+        return _unfit(shown, "strict decoding error: " + ", ".join(strict))
     if wanted.field_validation == "Warn":
         call.warn(*strict)
     bodies.default_object(kind.gvk, decoded.obj)
@@ -135,7 +140,9 @@ def _typed(
 
 
 def _unfit(patched: Any, problem: str) -> status.ApiError:
-    return status.invalid(status.GroupResource("", ""), "", [errors.invalid("patch", records.text(patched), problem)])
+    """The real server shows the whole document, whose outermost fields its patch library has sorted."""
+    shown = records.text(dict(sorted(patched.items()))) if isinstance(patched, dict) else str(patched)
+    return status.invalid(status.GroupResource("", ""), "", [errors.invalid("patch", shown, problem)])
 
 
 def _applied(
@@ -144,13 +151,16 @@ def _applied(
     parsed = codec.decode_yaml(call.request.body)
     if parsed.error is not None:
         return status.bad_request(f"error decoding YAML: error converting YAML to JSON: {parsed.error}")
-    if not isinstance(parsed.value, dict):
-        return status.bad_request("error decoding YAML: the configuration to apply must be an object")
+    if parsed.value is not None and not isinstance(parsed.value, dict):
+        problem = f"json: cannot unmarshal {json_kind(parsed.value)} into Go value of type map[string]interface {{}}"
+        prefix = "error decoding YAML: error unmarshaling JSON: while decoding JSON"
+        return status.bad_request(f"{prefix}: {problem}")
+    config: Object = parsed.value or {}
     result = apply_config(
         call.api.schemas,
         kind.type_name,
         old,
-        parsed.value,
+        config,
         manager=wanted.field_manager,
         api_version=kind.api_version,
         subresource=call.route.subresource,
@@ -169,6 +179,6 @@ def _applied(
         call.warn(*parsed.duplicates)
     decoded = codec.convert(call.api.schemas, kind.type_name, result.obj)
     if decoded.error is not None:
-        return not_convertible(parsed.value, decoded.error).error
+        return not_convertible(config, decoded.error).error
     bodies.default_object(kind.gvk, decoded.obj)
     return records.tidy(call.api, kind, decoded.obj)

@@ -32,13 +32,13 @@ def wait_for(call: Call, revision: Revision) -> Generator[Effect, Any, status.Ap
 def get(call: Call) -> Steps:
     wanted = revisions.parse_revision((call.query.get("resourceVersion") or [""])[0])
     if isinstance(wanted, status.ApiError):
-        return views.refuse(status.unknown_error(wanted.message), call.output)
+        return views.refused(call, status.unknown_error(wanted.message))
     problem = yield from wait_for(call, wanted)
     if problem is not None:
-        return views.refuse(problem, call.output)
+        return views.refused(call, problem)
     item = call.api.store.read(call.kind.resource, call.namespace, call.route.name)
     if item is None:
-        return views.refuse(status.not_found(call.resource, call.route.name), call.output)
+        return views.refused(call, status.not_found(call.resource, call.route.name))
     return views.item_answer(call, 200, item)
 
 
@@ -62,10 +62,10 @@ class Page(msgspec.Struct, frozen=True):
 def list_objects(call: Call) -> Steps:
     wanted = options.list_options(call.query)
     if isinstance(wanted, status.ApiError):
-        return views.refuse(wanted, call.output)
+        return views.refused(call, wanted)
     page = yield from read_page(call, wanted)
     if isinstance(page, status.ApiError):
-        return views.refuse(page, call.output)
+        return views.refused(call, page)
     return views.list_answer(call, page.items, page.meta)
 
 

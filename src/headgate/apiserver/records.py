@@ -85,12 +85,24 @@ def serve(api: Api, kind: Kind, item: Item) -> bytes:
     return item.data if _keeps(api, kind) else encode(kind, tidy(api, kind, from_stored(kind, decode(item.data))))
 
 
+def stamped(obj: Object, revision: Revision) -> Object:
+    """``obj`` with its revision, in the place where the server prints it: after the uid."""
+    metadata: Object = {}
+    for field, value in obj["metadata"].items():
+        if field != "resourceVersion":
+            metadata[field] = value
+        if field == "uid":
+            metadata["resourceVersion"] = str(revision)
+    metadata.setdefault("resourceVersion", str(revision))
+    return {**obj, "metadata": metadata}
+
+
 def make_item(api: Api, kind: Kind, obj: Object, revision: Revision) -> Item:
     """``obj`` as the write with this revision stores it. The caller's object is not changed."""
     stored_kind = api.kinds.stored_view(kind)
     obj = obj if stored_kind is kind else to_stored(kind, obj)
-    metadata = {**obj["metadata"], "resourceVersion": str(revision)}
-    obj = {**obj, "metadata": metadata}
+    obj = stamped(obj, revision)
+    metadata = obj["metadata"]
     return Item(
         resource=stored_kind.resource,
         namespace=metadata.get("namespace", ""),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from typing import Any, Final
 
-from headgate.apiserver import bodies, options, records, views
+from headgate.apiserver import bodies, options, records, updating, views
 from headgate.apiserver.call import Call
 from headgate.apiserver.messages import Effect, Response
 from headgate.kube import status
@@ -44,14 +44,18 @@ _ANSWERS: Final[dict[str, Callable[[Call, Object], Object]]] = {
 def create(call: Call) -> Generator[Effect, Any, Response]:
     wanted = options.write_options(call.query, "CreateOptions")
     if isinstance(wanted, status.ApiError):
-        return views.refuse(wanted, call.output)
+        return views.refused(call, wanted)
     review = bodies.decode_object(call, call.kind.gvk, wanted.field_validation)
     if isinstance(review, status.ApiError):
-        return views.refuse(review, call.output, call.warnings)
+        return views.refused(call, review)
     answer = _ANSWERS.get(call.kind.kind)
     if answer is None:
-        return views.refuse(unsupported(call), call.output)
+        return views.refused(call, unsupported(call))
     yield from ()
+    if call.kind.kind == "SelfSubjectReview":
+        review["metadata"]["creationTimestamp"] = call.now
+    else:
+        review = updating.track(call, review, None, call.strategy.update, wanted.field_manager)
     reviewed = {**review, "status": answer(call, review)}
     return views.object_answer(call, 201, records.tidy(call.api, call.kind, reviewed))
 

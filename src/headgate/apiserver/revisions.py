@@ -23,21 +23,23 @@ _BAD_TOKEN: Final = "continue key is not valid"
 _MAX_UINT64: Final = 2**64
 
 
+def unreadable(text: str) -> str | None:
+    """Why ``text`` is no revision, in the words of the real server; ``None`` if it is one, or is empty."""
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit()):
+        return f"strconv.ParseUint: parsing {errors.quote(text)}: invalid syntax"
+    if int(text) >= _MAX_UINT64:
+        return f"strconv.ParseUint: parsing {errors.quote(text)}: value out of range"
+    return None
+
+
 def parse_revision(text: str) -> Revision | status.ApiError:
     """A resourceVersion as a number; unset and ``0`` are both 0."""
-    if not text:
-        return Revision(0)
-    if not (text.isascii() and text.isdigit()):
-        return _bad_revision(text, "invalid syntax")
-    number = int(text)
-    if number >= _MAX_UINT64:
-        return _bad_revision(text, "value out of range")
-    return Revision(number)
-
-
-def _bad_revision(text: str, why: str) -> status.ApiError:
-    problem = f"strconv.ParseUint: parsing {errors.quote(text)}: {why}"
-    return status.bad_request(f"resourceVersion: Invalid value: {errors.quote(text)}: {problem}")
+    problem = unreadable(text)
+    if problem is not None:
+        return status.bad_request(f"resourceVersion: Invalid value: {errors.quote(text)}: {problem}")
+    return Revision(int(text or "0"))
 
 
 def invalid_for_list(problem: status.ApiError) -> status.ApiError:

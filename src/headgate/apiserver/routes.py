@@ -28,8 +28,8 @@ class Route(msgspec.Struct, frozen=True):
 
 
 def parse(path: str) -> Route | None:
-    """``None``: not a path below a group version. Empty segments never match, as in the real server."""
-    parts = path.strip("/").split("/")
+    """``None``: not a path below a group version. A slash at the end changes nothing, an empty segment does."""
+    parts = path.removesuffix("/").removeprefix("/").split("/")
     match parts:
         case ["api", version, *rest]:
             group = ""

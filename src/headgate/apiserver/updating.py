@@ -19,14 +19,14 @@ Object = dict[str, Any]
 def update(call: Call) -> Generator[Effect, Any, Response]:
     wanted = options.write_options(call.query, "UpdateOptions")
     if isinstance(wanted, status.ApiError):
-        return views.refuse(wanted, call.output)
+        return views.refused(call, wanted)
     obj = bodies.decode_object(call, call.kind.gvk, wanted.field_validation)
     if isinstance(obj, status.ApiError):
-        return views.refuse(obj, call.output, call.warnings)
+        return views.refused(call, obj)
     metadata = obj["metadata"]
     problem = writing.match_namespace(call.namespace, metadata) or check_name(call, metadata)
     if problem is not None:
-        return views.refuse(problem, call.output, call.warnings)
+        return views.refused(call, problem)
     owners.drop_duplicates(call, obj, admitted=False)
     rules = rules_of(call)
 
@@ -45,7 +45,7 @@ def update(call: Call) -> Generator[Effect, Any, Response]:
         precondition_uid=metadata.get("uid", ""),
     )
     if isinstance(written, status.ApiError):
-        return views.refuse(written, call.output, call.warnings)
+        return views.refused(call, written)
     return views.object_answer(call, 201 if written.created else 200, written.obj)
 
 

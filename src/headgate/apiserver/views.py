@@ -54,7 +54,16 @@ def refuse(error: status.ApiError, output: Output | None = None, warnings: Seque
     headers = warning_headers(warnings)
     if error.details is not None and error.details.retry_after_s:
         headers = (*headers, ("Retry-After", str(error.details.retry_after_s)))
-    return Response(error.code, render(output, error.body()), output.media_type, headers)
+    try:
+        body = render(output, error.body())
+    except UnicodeEncodeError:  # the request named something in bytes that are no text
+        clean = msgspec.structs.replace(error, message=_text(error.message), details=None)
+        body = render(output, clean.body())
+    return Response(error.code, body, output.media_type, headers)
+
+
+def _text(text: str) -> str:
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def object_answer(call: Call, code: int, obj: Object) -> Response:
@@ -64,8 +73,12 @@ def object_answer(call: Call, code: int, obj: Object) -> Response:
         return answer(call, code, obj)
     converted = _converted(call, [obj], revision_of(obj), single=True)
     if isinstance(converted, status.ApiError):
-        return refuse(converted, call.output, call.warnings)
+        return refused(call, converted)
     return answer(call, code, converted)
+
+
+def refused(call: Call, error: status.ApiError) -> Response:
+    return refuse(error, call.output, call.warnings)
 
 
 def revision_of(obj: Mapping[str, Any]) -> Object:
@@ -86,7 +99,7 @@ def list_answer(call: Call, items: Sequence[Item], list_meta: Object) -> Respons
     objects = [records.load(call.api, call.kind, item) for item in items]
     converted = _converted(call, objects, list_meta, single=False)
     if isinstance(converted, status.ApiError):
-        return refuse(converted, call.output, call.warnings)
+        return refused(call, converted)
     return answer(call, 200, converted)
 
 

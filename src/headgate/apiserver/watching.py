@@ -16,7 +16,7 @@ from headgate.apiserver import options, reading, records, revisions, views
 from headgate.apiserver.call import Call
 from headgate.apiserver.messages import Effect, Response
 from headgate.apiserver.negotiation import JSON
-from headgate.kube import status
+from headgate.kube import fields, status
 from headgate.store import Change, Compacted, Item, Revision
 
 _encoder: Final = msgspec.json.Encoder()
@@ -147,16 +147,26 @@ def _restamped(call: Call, item: Item, revision: Revision) -> dict[str, Any]:
     return obj
 
 
+def _narrowed(call: Call, wanted: options.ListOptions) -> options.ListOptions:
+    """The old ``/watch/`` paths may name one object."""
+    if not call.route.name:
+        return wanted
+    by_name = fields.FieldRequirement("metadata.name", "=", call.route.name)
+    selector = fields.FieldSelector((*wanted.field_selector.requirements, by_name))
+    return msgspec.structs.replace(wanted, field_selector=selector)
+
+
 def watch(call: Call, wanted: options.ListOptions) -> Generator[Effect, Any, Response | Watch]:
+    wanted = _narrowed(call, wanted)
     problem = reading.check_field_selector(call, wanted.field_selector)
     if problem is None and call.output.view == "Table":
         included = views.include_object(call)
         problem = included if isinstance(included, status.ApiError) else None
     if problem is not None:
-        return views.refuse(problem, call.output)
+        return views.refused(call, problem)
     revision = revisions.parse_revision(wanted.resource_version)
     if isinstance(revision, status.ApiError):
-        return views.refuse(revision, call.output)
+        return views.refused(call, status.unknown_error(revision.message))
     failure = None
     if wanted.send_initial_events and revision:
         failure = yield from reading.wait_for(call, revision)

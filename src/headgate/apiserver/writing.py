@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from headgate.apiserver import admission, records
+from headgate.apiserver import admission, records, revisions
 from headgate.apiserver.call import Call
 from headgate.apiserver.kinds.kind import Kind
 from headgate.apiserver.messages import Commit, Effect
@@ -88,13 +88,21 @@ def _create_once(call: Call, obj: Object, dry_run: bool) -> Steps:
     if metadata.get("resourceVersion"):
         return status.unknown_error("resourceVersion should not be set on objects to be created")
     name = metadata["name"]
-    if store.peek(kind.resource, metadata.get("namespace", ""), name) is not None:
-        return status.already_exists(call.resource, name)
+    present = store.peek(kind.resource, metadata.get("namespace", ""), name)
+    if present is not None:
+        return _already_exists(call, present)
     if dry_run:
         return Written(prepared, created=True)
     stored = stage(call, kind, prepared)
     failure = yield from commit(stored.revision)
     return failure or Written(stamped(prepared, stored), created=True)
+
+
+def _already_exists(call: Call, present: Item) -> status.ApiError:
+    exists = status.already_exists(call.resource, present.name)
+    if "deletionTimestamp" not in records.decode(present.data)["metadata"]:
+        return exists
+    return msgspec.structs.replace(exists, message=f"object is being deleted: {exists.message}")
 
 
 def prepare_create(call: Call, obj: Object) -> Object | status.ApiError:
@@ -134,7 +142,7 @@ def stage(call: Call, kind: Kind, obj: Object, *, delete: bool = False) -> Item:
 
 def stamped(obj: Object, item: Item) -> Object:
     """What was staged, with its revision: what the client gets to see."""
-    return {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(item.revision)}}
+    return records.stamped(obj, item.revision)
 
 
 def update(
@@ -153,7 +161,10 @@ def update(
         if not allow_create:
             return status.not_found(call.resource, name)
         made = transform(None)
-        return made if isinstance(made, status.ApiError) else (yield from create(call, made, dry_run=dry_run))
+        if isinstance(made, status.ApiError):
+            return made
+        made["metadata"].pop("resourceVersion", None)  # it was meant for an object that is not there
+        return (yield from create(call, made, dry_run=dry_run))
     if precondition_uid and precondition_uid != item.uid:
         return _uid_conflict(call, precondition_uid, item.uid)
     old = records.load(call.api, kind, item)
@@ -196,6 +207,8 @@ def _completes_deletion(new: Object, old: Object) -> bool:
 def prepare_update(call: Call, new: Object, old: Object, rules: UpdateRules) -> Object | status.ApiError:
     kind, metadata, before = call.kind, new["metadata"], old["metadata"]
     version = metadata.get("resourceVersion", "")
+    if (problem := revisions.unreadable(version)) is not None:
+        return status.unknown_error(problem)
     if not version or version == "0":
         if not call.strategy.unconditional_update:
             missing = errors.invalid(

@@ -177,7 +177,7 @@ def _sorted(requirements: Iterable[Requirement]) -> Selector:
 def parse_selector(text: str) -> Selector | str:
     """Read a selector's text. A returned string is the error, as the API server words it."""
     try:
-        return _sorted(_Parser(text).requirements())
+        return _sorted(_Parser(text.partition("\0")[0]).requirements())  # for the API server a NUL ends the text
     except _Bad as problem:
         return problem.args[0] if problem.args else ""
 

@@ -94,6 +94,7 @@ class Kind(msgspec.Struct, frozen=True):
     subresources: tuple[Subresource, ...] = ()
     field_labels: tuple[FieldLabel, ...] = METADATA_LABELS
     field_label_refusal: str = PLAIN_REFUSAL
+    deprecated: str = ""  # the warning that every request for this kind gets
 
     @property
     def gvk(self) -> GroupVersionKind:

@@ -21,13 +21,13 @@ _PODS = status.GroupResource("", "pods")
 def create(call: Call) -> Generator[Effect, Any, Response]:
     wanted = options.write_options(call.query, "CreateOptions")
     if isinstance(wanted, status.ApiError):
-        return views.refuse(wanted, call.output)
+        return views.refused(call, wanted)
     binding = bodies.decode_object(call, _BINDING, wanted.field_validation)
     if isinstance(binding, status.ApiError):
-        return views.refuse(binding, call.output, call.warnings)
+        return views.refused(call, binding)
     problem = yield from _bind(call, binding, wanted.dry_run)
     if problem is not None:
-        return views.refuse(problem, call.output, call.warnings)
+        return views.refused(call, problem)
     return views.answer(call, 201, status.success(code=201))
 
 
@@ -36,6 +36,8 @@ def _bind(call: Call, binding: Object, dry_run: bool) -> Generator[Effect, Any, 
     name = call.route.name or metadata.get("name", "")
     problem = writing.match_namespace(call.namespace, metadata) or admission.admit_create(call, binding)
     problem = problem or check_binding(binding, name)
+    if problem is None and not name:
+        problem = status.bad_request("Name parameter required.")
     if problem is not None:
         return problem
     kind = call.api.kinds.by_gvk(GroupVersionKind("", "v1", "Pod"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any, Final
 
-from headgate.apiserver import bodies, deleting, options, records, views, writing
+from headgate.apiserver import admission, bodies, deleting, options, records, views, writing
 from headgate.apiserver.call import Call
 from headgate.apiserver.messages import Effect, Response
 from headgate.kube import conditions, labels, status
@@ -15,6 +15,8 @@ from headgate.store import Item
 Object = dict[str, Any]
 
 _EVICTION: Final = GroupVersionKind("policy", "v1", "Eviction")
+# Clients that were written for it still send the version that came before.
+_OLD_VERSIONS: Final = frozenset({GroupVersionKind("policy", "v1beta1", "Eviction")})
 _BUDGET: Final = GroupVersionKind("policy", "v1", "PodDisruptionBudget")
 _BUDGETS: Final = "poddisruptionbudgets.policy"
 _MAX_DISRUPTED_PODS: Final = 2000
@@ -31,19 +33,19 @@ _TARGETED: Final = {
 def create(call: Call) -> Generator[Effect, Any, Response]:
     wanted = options.write_options(call.query, "CreateOptions")
     if isinstance(wanted, status.ApiError):
-        return views.refuse(wanted, call.output)
-    eviction = bodies.decode_object(call, _EVICTION, wanted.field_validation)
+        return views.refused(call, wanted)
+    eviction = bodies.decode_object(call, _EVICTION, wanted.field_validation, aliases=_OLD_VERSIONS)
     if isinstance(eviction, status.ApiError):
-        return views.refuse(eviction, call.output, call.warnings)
+        return views.refused(call, eviction)
     problem = yield from _evict(call, eviction, wanted.dry_run)
     if problem is not None:
-        return views.refuse(problem, call.output, call.warnings)
+        return views.refused(call, problem)
     return views.answer(call, 201, status.success(code=201))
 
 
 def _evict(call: Call, eviction: Object, dry_run: bool) -> Generator[Effect, Any, status.ApiError | None]:
     metadata, name = eviction["metadata"], call.route.name
-    problem = writing.match_namespace(call.namespace, metadata)
+    problem = writing.match_namespace(call.namespace, metadata) or admission.admit_create(call, eviction)
     if problem is None and metadata.get("name", "") != name:
         problem = status.bad_request("name in URL does not match name in Eviction object")
     if problem is not None:

@@ -55,7 +55,7 @@ def scale_of(workload: Object) -> Object:
 def get(call: Call) -> Steps:
     item = call.api.store.read(call.kind.resource, call.namespace, call.route.name)
     if item is None:
-        return views.refuse(status.not_found(call.resource, call.route.name), call.output)
+        return views.refused(call, status.not_found(call.resource, call.route.name))
     yield from reading.wait_for(call, item.revision)
     return _answer(call, records.load(call.api, call.kind, item))
 
@@ -67,28 +67,30 @@ def _answer(call: Call, workload: Object) -> Response:
 def update(call: Call) -> Steps:
     wanted = options.write_options(call.query, "UpdateOptions")
     if isinstance(wanted, status.ApiError):
-        return views.refuse(wanted, call.output)
+        return views.refused(call, wanted)
     body = bodies.decode_object(call, SCALE.gvk, wanted.field_validation)
     if isinstance(body, status.ApiError):
-        return views.refuse(body, call.output, call.warnings)
+        return views.refused(call, body)
     problem = writing.match_namespace(call.namespace, body["metadata"]) or updating.check_name(call, body["metadata"])
     if problem is not None:
-        return views.refuse(problem, call.output, call.warnings)
+        return views.refused(call, problem)
 
     def make(old: Object | None) -> Object | status.ApiError:
         return updating.track(call, body, old, _PLAIN, wanted.field_manager, SCALE)
 
-    return (yield from _write(call, make, wanted.dry_run))
+    return (yield from _write(call, make, wanted.dry_run, body["metadata"].get("uid", "")))
 
 
 def patch(call: Call) -> Steps:
     wanted = patching.read_options(call)
     if isinstance(wanted, status.ApiError):
-        return views.refuse(wanted, call.output)
+        return views.refused(call, wanted)
     return (yield from _write(call, patching.maker(call, SCALE, wanted, _PLAIN), wanted.dry_run))
 
 
-def _write(call: Call, make: Callable[[Object | None], Object | status.ApiError], dry_run: bool) -> Steps:
+def _write(
+    call: Call, make: Callable[[Object | None], Object | status.ApiError], dry_run: bool, precondition_uid: str = ""
+) -> Steps:
     api_version = call.kind.api_version
 
     def transform(workload: Object | None) -> Object | status.ApiError:
@@ -111,9 +113,11 @@ def _write(call: Call, make: Callable[[Object | None], Object | status.ApiError]
         spec = {**workload["spec"], "replicas": (new.get("spec") or {}).get("replicas", 0)}
         return updating.admit(call, {**workload, "metadata": merged, "spec": spec}, workload)
 
-    written = yield from writing.update(call, transform, call.strategy.update, dry_run=dry_run)
+    written = yield from writing.update(
+        call, transform, call.strategy.update, dry_run=dry_run, precondition_uid=precondition_uid
+    )
     if isinstance(written, status.ApiError):
-        return views.refuse(written, call.output, call.warnings)
+        return views.refused(call, written)
     return _answer(call, written.obj)
 
 

@@ -47,9 +47,24 @@ _EVENT_LABELS: Final = (
 
 CORE: Final[tuple[Kind, ...]] = (
     row("v1", "Binding", "bindings", "Namespaced", verbs=CREATE),
-    row("v1", "ComponentStatus", "componentstatuses", "Cluster", verbs=("get", "list"), short_names=("cs",)),
+    row(
+        "v1",
+        "ComponentStatus",
+        "componentstatuses",
+        "Cluster",
+        verbs=("get", "list"),
+        short_names=("cs",),
+        deprecated="v1 ComponentStatus is deprecated in v1.19+",
+    ),
     row("v1", "ConfigMap", "configmaps", "Namespaced", short_names=("cm",)),
-    row("v1", "Endpoints", "endpoints", "Namespaced", short_names=("ep",)),
+    row(
+        "v1",
+        "Endpoints",
+        "endpoints",
+        "Namespaced",
+        short_names=("ep",),
+        deprecated="v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+    ),
     row(
         "v1",
         "Event",

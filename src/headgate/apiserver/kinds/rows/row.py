@@ -45,6 +45,7 @@ def row(
     field_labels: tuple[FieldLabel, ...] = METADATA_LABELS,
     field_label_refusal: str = PLAIN_REFUSAL,
     stored_as: tuple[str, str, str] | None = None,
+    deprecated: str = "",
 ) -> Kind:
     """``stored_as`` is group, version and plural of the storage, if another row's."""
     group, _, version = api_version.rpartition("/")
@@ -66,6 +67,7 @@ def row(
             _subresource(name, sub_verbs, gvk or (group, version, kind)) for name, sub_verbs, gvk in subresources
         ),
         field_labels=field_labels,
+        deprecated=deprecated,
         field_label_refusal=field_label_refusal,
     )
 
