@@ -151,7 +151,6 @@ PATHS = [
     ),
     *(
         "/api/v1/proxy/namespaces/default/pods/none",
-        "/api/v1/componentstatuses/odd",
         "/healthz/odd",
         "/version/",
         "/livez/ping",
@@ -187,8 +186,6 @@ METHODS = [
         ("OPTIONS", "/api"),
         ("TRACE", "/api/v1/pods"),
         ("CONNECT", "/api/v1/pods"),
-        ("ODD", "/api/v1/namespaces/default/pods"),
-        ("get", "/api/v1/namespaces/default/pods/none"),
     ),
     *(
         ("POST", "/api/v1/namespaces/default/pods/none/status"),

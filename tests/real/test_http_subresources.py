@@ -488,7 +488,6 @@ OTHERS = [
         get(f"{P}/status/more"),
         delete(f"{P}/binding"),
     ),
-    case("the log of a pod without a node", POD, get(f"{P}/log")),
 ]
 CASES = cases_of(STATUS, SCALE, BINDING, EVICTION, RESIZE, OTHERS)
 

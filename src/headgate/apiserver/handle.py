@@ -69,6 +69,9 @@ def handle(api: Api, request: Request, moment: Moment) -> Answering:
     user = _user(api, request)
     if user is None:
         return views.refuse(status.unauthorized())
+    if any(name.startswith("impersonate-") for name in request.headers):
+        text = "impersonation is not supported by the embedded API server yet: it does not evaluate RBAC rules"
+        return views.refuse(status.ApiError(501, "NotImplemented", text))
     if len(request.body) > MAX_BODY_BYTES:
         return views.refuse(status.body_too_large(MAX_BODY_BYTES))
     route = routes.parse(unquote(path, errors="surrogateescape"))

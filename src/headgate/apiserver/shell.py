@@ -7,6 +7,7 @@ same process. It decides nothing about requests.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import time
 import uuid
@@ -97,7 +98,8 @@ class Endpoint:
         entry = (revision, future)
         self._waiting.append(entry)
         try:
-            return await asyncio.wait_for(future, timeout_s)
+            async with asyncio.timeout(timeout_s):
+                return await future
         except TimeoutError:
             return False
         finally:
@@ -124,9 +126,9 @@ class Endpoint:
                     bookmark_due = now + _BOOKMARK_EVERY_S
                     yield watch.bookmark()
                 until = min(ends, bookmark_due) if watch.wants_bookmarks else ends
-                try:
-                    await asyncio.wait_for(wake.wait(), max(until - now, 0))
-                except TimeoutError:
-                    continue
+                # Not wait_for: before Python 3.12 it can lose a cancellation that comes together with the event.
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(max(until - now, 0)):
+                        await wake.wait()
         finally:
             sleepers.discard(wake)

@@ -122,3 +122,19 @@ def test_without_a_token_only_health_and_version_answer() -> None:
     for path in ("/api", "/apis", "/api/v1/pods", "/openapi/v3", "/", "/nothing"):
         assert server.call("GET", path, authorization="").status == 401, path
     assert server.call("GET", "/api/v1/pods", authorization="Bearer wrong").status == 401
+
+
+def test_impersonation_is_refused_and_not_ignored() -> None:
+    server = Embedded()
+    refused = server.call("GET", "/api/v1/pods", impersonate_user="alice")
+    assert refused.status == 501
+    assert "impersonation" in refused.body["message"]
+
+
+def test_what_needs_a_kubelet_is_refused_by_name() -> None:
+    server = Embedded()
+    server.post(PODS, a_pod())
+    for subresource in ("log", "exec", "attach", "portforward", "proxy"):
+        refused = server.get(f"{PODS}/a/{subresource}")
+        assert refused.status == 501, subresource
+        assert f"pods/{subresource}" in refused.body["message"]
