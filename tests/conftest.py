@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from harness.both import Both, report_path
 from harness.embedded import EmbeddedServer
@@ -30,6 +31,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("headgate")
     group.addoption("--patch-pairs", type=int, default=2000, help="objects and patches to compare on both servers")
     group.addoption("--random-patches", action="store_true", help="draw other patches on every run")
+
+
+# How long an example takes says how busy the machine is, not whether the code is right.
+settings.register_profile("headgate", deadline=None)
+settings.load_profile("headgate")
 
 
 def pytest_configure(config: pytest.Config) -> None:
