@@ -24,7 +24,7 @@ _NOT_FOUND: Final = Response(404, b"404 page not found\n", _TEXT, _NO_SNIFF)
 _HEALTH: Final = ("/healthz", "/livez", "/readyz")
 # The server as a whole, and the one check of it that always exists.
 _HEALTH_ANSWERS: Final = dict.fromkeys(_HEALTH, _OK) | {f"{each}/ping": _PONG for each in _HEALTH}
-_ANY_METHOD: Final = frozenset({"/api", "/apis"})
+_ANY_METHOD: Final = frozenset({"/apis"})
 _OTHER_PATHS: Final = (*_HEALTH, "/openapi/v3", "/openapi/v3/", "/version")
 
 
@@ -98,6 +98,8 @@ def _prefix(api: Api, request: Request, prefix: Any, legacy: Callable[[], dict[s
 def _lost(api: Api, path: str) -> Response:
     """Below a served group an unknown path gets a Status; elsewhere plain text, as from any web server."""
     match path.removeprefix("/").split("/"):
+        case ["openapi", "v3", *_]:
+            return Response(404, b"", "")
         case ["api", *_]:
             return views.refuse(status.unknown_path())
         case ["apis", group, *_] if api.kinds.group(group) is not None:

@@ -124,6 +124,8 @@ def _misplaced(route: routes.Route, kind: Kind) -> status.ApiError | None:
         return status.unknown_path()
     if kind.namespaced and not route.namespace and route.name:
         return status.unknown_path()
+    if route.subresource and kind.subresource(route.subresource) is None:
+        return status.unknown_path()
     if route.rest and route.subresource != "proxy":
         return status.unknown_path()
     return None
@@ -177,7 +179,7 @@ def _subresource(call: Call, verb: str) -> Answering:
     name = call.route.subresource
     row = call.kind.subresource(name)
     if row is None:
-        return views.refuse(status.unknown_path())
+        return views.refused(call, status.unknown_path())
     if name in _REFUSED:
         text = f"{call.kind.plural}/{name} is not supported by the embedded API server: {_REFUSED[name]}"
         return views.refused(call, status.ApiError(501, "NotImplemented", text))

@@ -57,8 +57,10 @@ def refuse(error: status.ApiError, output: Output | None = None, warnings: Seque
     try:
         body = render(output, error.body())
     except UnicodeEncodeError:  # the request named something in bytes that are no text
-        clean = msgspec.structs.replace(error, message=_text(error.message), details=None)
-        body = render(output, clean.body())
+        details = error.details
+        if details is not None:
+            details = msgspec.structs.replace(details, name=_text(details.name))
+        body = render(output, msgspec.structs.replace(error, message=_text(error.message), details=details).body())
     return Response(error.code, body, output.media_type, headers)
 
 

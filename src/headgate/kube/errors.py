@@ -70,6 +70,8 @@ def quote(text: str) -> str:
             out.append(escaped)
         elif char.isprintable():
             out.append(char)
+        elif 0xDC80 <= ord(char) <= 0xDCFF:  # a byte that is no text, as Python carries it
+            out.append(f"\\x{ord(char) - 0xDC00:02x}")
         elif ord(char) < 0x80:
             out.append(f"\\x{ord(char):02x}")
         elif ord(char) <= 0xFFFF:

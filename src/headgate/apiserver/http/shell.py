@@ -95,7 +95,7 @@ def _start(code: int, content_type: str, headers: tuple[tuple[str, str], ...], l
     pairs = [
         (b"audit-id", str(uuid.uuid4()).encode()),
         (b"cache-control", b"no-cache, private"),
-        (b"content-type", content_type.encode("latin-1")),
+        *([(b"content-type", content_type.encode("latin-1"))] if content_type else []),
         *((name.lower().encode(), value.encode("utf-8")) for name, value in headers),
     ]
     if length is not None:

@@ -98,8 +98,8 @@ def default_job(obj: dict[str, Any]) -> None:
     template = _default_job_template(spec)
     labels = template.get("metadata", {}).get("labels") or {}
     metadata = obj.setdefault("metadata", {})
-    # A job without labels wears those of its pods. On create most of them are generated first: see its strategy.
-    if not metadata.get("labels") and (spec.get("manualSelector") or "controller-uid" in labels):
+    # A job without labels wears those of its pods; those that are generated on create join them: see its strategy.
+    if not metadata.get("labels") and labels:
         metadata["labels"] = dict(labels)
     spec.setdefault("completionMode", "NonIndexed")
     spec.setdefault("suspend", False)

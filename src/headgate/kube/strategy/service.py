@@ -9,7 +9,8 @@ from __future__ import annotations
 from ipaddress import IPv4Address, IPv4Network
 from typing import Final
 
-from headgate.kube.errors import FieldError, FieldErrors, internal, invalid
+from headgate.kube.errors import FieldError, FieldErrors, internal, invalid, quote, required
+from headgate.kube.names import name_is_path_segment
 from headgate.kube.strategy.adapt import checks, checks_update
 from headgate.kube.strategy.contract import Context, Object, Pool, Strategy, UpdateRules
 from headgate.kube.strategy.prepare import SPEC, STATUS, drop_status, keep_spec, take
@@ -109,7 +110,9 @@ def allocate_service(new: Object, old: Object | None, pool: Pool) -> FieldErrors
     taken = _Taken(pool)
     if old_spec is not None:
         taken.release(old_spec)
-    problem = _allocate_addresses(spec, old_spec, taken) or _allocate_ports(spec, taken)
+    problem = _allocate_addresses(spec, old_spec, taken, new["metadata"].get("name", "")) or _allocate_ports(
+        spec, taken
+    )
     # Once handed out it is immutable, which validation says better than the allocator.
     if problem is None and needs_health_check(spec) and not (old_spec and needs_health_check(old_spec)):
         problem = _allocate_health_port(spec, taken)
@@ -193,7 +196,16 @@ def _settle_families(spec: Object, old: Object | None) -> FieldErrors:
     return found
 
 
-def _allocate_addresses(spec: Object, old: Object | None, taken: _Taken) -> FieldError | None:
+def _unfit_for_address(name: str) -> FieldError | None:
+    """An address is reserved before the service's name is checked, and the reservation names the service."""
+    path = "spec.parentRef.name"
+    if not name:
+        return required(path)
+    complaints = name_is_path_segment(name, False)
+    return invalid(path, name, complaints[0]) if complaints else None
+
+
+def _allocate_addresses(spec: Object, old: Object | None, taken: _Taken, name: str) -> FieldError | None:
     if spec.get("type") == "ExternalName" or is_headless(spec):
         return None
     if old is not None and old.get("type") != "ExternalName":
@@ -206,6 +218,9 @@ def _allocate_addresses(spec: Object, old: Object | None, taken: _Taken) -> Fiel
     address = taken.address()
     if address is None:
         return internal("spec.clusterIPs", "failed to allocate a serviceIP: range is full")
+    if (unfit := _unfit_for_address(name)) is not None:
+        text = f"failed to allocate IP: IPAddress.networking.k8s.io {quote(address)} is invalid: {unfit}"
+        return invalid("spec.clusterIPs", [""], text)
     spec["clusterIP"], spec["clusterIPs"] = address, [address]
     return None
 

@@ -131,10 +131,13 @@ def _prepare_stateful_set_update(new: Object, old: Object, ctx: Context) -> None
 
 
 def _prepare_job_create(obj: Object, ctx: Context) -> None:
+    template = obj["spec"].setdefault("template", {})
+    # Labels that are exactly the pods' were taken from there by default, and go on following them.
+    follows = (obj["metadata"].get("labels") or {}) == (template.get("metadata", {}).get("labels") or {})
     if not obj["spec"].get("manualSelector"):
         _generate_selector(obj)
-    if not obj["metadata"].get("labels"):
-        obj["metadata"]["labels"] = dict(obj["spec"]["template"].get("metadata", {}).get("labels") or {})
+    if follows:
+        obj["metadata"]["labels"] = dict(template.get("metadata", {}).get("labels") or {})
     _prepare_create(obj, ctx)
 
 

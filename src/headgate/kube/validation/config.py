@@ -43,7 +43,7 @@ def validate_config_map(obj: Object) -> FieldErrors:
         found += follows(names.is_config_map_key, key, f"binaryData[{key}]")
     size = sum(len(text.encode()) for text in texts.values()) + sum(map(_decoded_bytes, binaries.values()))
     if size > MAX_DATA_BYTES:
-        found.append(too_long("", MAX_DATA_BYTES))
+        found.append(too_long("[]", MAX_DATA_BYTES))
     return found
 
 

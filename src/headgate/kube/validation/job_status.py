@@ -173,7 +173,7 @@ def _finished_has_no_terminating(job: _View) -> Iterator[FieldError]:
 
 
 def _ready_within_active(job: _View) -> Iterator[FieldError]:
-    if job.number("ready") > job.number("active"):
+    if "ready" in job.status and job.number("ready") > job.number("active"):
         yield invalid("status.ready", job.number("ready"), "cannot set more ready pods than active")
 
 
