@@ -11,7 +11,7 @@ import itertools
 import json
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -19,11 +19,12 @@ import pytest
 from harness.real import RealServer
 from harness.server import Answer
 from headgate import schemas as tables
+from headgate.apiserver.builtin.attributes import Attributes, Operation
+from headgate.apiserver.builtin.plugins import mutate
 from headgate.kube.codec import convert, emit
 from headgate.kube.defaults.pod import default_pod
 from headgate.kube.errors import FieldErrors
 from headgate.kube.features import DEFAULTS
-from headgate.kube.pods.admission import admit_priority, admit_tolerations, keep_priority
 from headgate.kube.pods.app_armor import app_armor_warnings
 from headgate.kube.schema import GroupVersionKind, Schemas
 from headgate.kube.status import GroupResource, invalid
@@ -67,12 +68,31 @@ def _some(obj: Object, *roots: str) -> Iterator[Case]:
     return itertools.islice(mutations(obj, *roots), 0, None, STEP)
 
 
+class OneNamespace:
+    """A cluster with nothing in it but the namespace of the test."""
+
+    def get(self, resource: str, namespace: str, name: str) -> Object | None:
+        found: Object = {"metadata": {"name": name}, "status": {"phase": "Active"}}
+        return found if resource == "namespaces" else None
+
+    def labels(self, resource: str, namespace: str, name: str) -> Mapping[str, str] | None:
+        return {} if resource == "namespaces" else None
+
+    def list(self, resource: str, namespace: str | None) -> Iterable[Object]:
+        return ()
+
+
+def _admit(operation: Operation, pod: Object, old: Object | None) -> None:
+    name = pod["metadata"].get("name", "")
+    attributes = Attributes(operation, GroupResource("", "pods"), "Pod", "", NAMESPACE, name, "admin", dry_run=True)
+    assert mutate(attributes, pod, old, OneNamespace()) is None
+
+
 def _create(obj: Object) -> Mine:
     pod = _decoded(obj)
     pod["metadata"]["namespace"] = NAMESPACE
     default_pod(pod)
-    admit_tolerations(pod)
-    assert admit_priority(pod, []) == ""
+    _admit("CREATE", pod, None)
     warnings = app_armor_warnings(pod)
     POD.prepare_create(pod, CONTEXT)
     errors = POD.validate_create(pod, CONTEXT) or validate_common_meta(pod["metadata"], namespaced=True)
@@ -83,8 +103,7 @@ def _update(obj: Object, live: Object, rules: UpdateRules, *, is_pod: bool) -> M
     pod, old = _decoded(obj), _decoded(live)
     default_pod(pod)
     if is_pod:
-        keep_priority(pod, old)
-        admit_tolerations(pod)
+        _admit("UPDATE", pod, old)
     pod["metadata"]["generation"] = old["metadata"]["generation"]
     rules.prepare(pod, old, CONTEXT)
     pod["metadata"]["creationTimestamp"] = old["metadata"]["creationTimestamp"]

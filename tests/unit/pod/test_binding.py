@@ -1,4 +1,4 @@
-"""Binding a pod to a node, and what admission adds to every pod."""
+"""Binding a pod to a node."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from headgate.kube.features import DEFAULTS
-from headgate.kube.pods.admission import admit_priority, admit_tolerations, keep_priority
 from headgate.kube.pods.binding import bind_pod, check_binding
 from headgate.kube.status import ApiError
 from unit.pod.pods import NOW, a_pod, copy_of, stored
@@ -101,74 +100,3 @@ def test_a_bad_binding_is_refused_before_the_pod_is_read(to: dict[str, Any], cod
 
 def test_a_good_binding_passes() -> None:
     assert check_binding(binding(name="n1"), "p") is None
-
-
-def outages(pod: dict[str, Any]) -> list[str]:
-    admit_tolerations(pod)
-    return [each["key"] for each in pod["spec"]["tolerations"] if each.get("tolerationSeconds") == 300]
-
-
-@pytest.mark.parametrize(
-    ("own", "added"),
-    [
-        ([], ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"]),
-        ([{"operator": "Exists"}], []),
-        (
-            [{"operator": "Exists", "effect": "NoSchedule"}],
-            ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"],
-        ),
-        ([{"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"}], ["node.kubernetes.io/unreachable"]),
-    ],
-)
-def test_a_pod_tolerates_five_minutes_without_its_node(own: list[Any], added: list[str]) -> None:
-    assert outages(a_pod(tolerations=own)) == added
-
-
-CLASSES = [
-    {"metadata": {"name": "high"}, "value": 100, "preemptionPolicy": "Never"},
-    {"metadata": {"name": "usual"}, "value": 5, "globalDefault": True, "preemptionPolicy": "PreemptLowerPriority"},
-]
-
-
-def test_a_pod_without_a_class_has_priority_zero() -> None:
-    pod = a_pod()
-    assert admit_priority(pod, []) == ""
-    assert (pod["spec"]["priority"], pod["spec"]["preemptionPolicy"]) == (0, "PreemptLowerPriority")
-
-
-def test_the_default_class_is_filled_in() -> None:
-    pod = a_pod()
-    assert admit_priority(pod, CLASSES) == ""
-    assert (pod["spec"]["priorityClassName"], pod["spec"]["priority"]) == ("usual", 5)
-
-
-def test_a_class_gives_priority_and_preemption() -> None:
-    pod = a_pod(priorityClassName="high")
-    assert admit_priority(pod, CLASSES) == ""
-    assert (pod["spec"]["priority"], pod["spec"]["preemptionPolicy"]) == (100, "Never")
-
-
-@pytest.mark.parametrize(
-    ("spec", "problem"),
-    [
-        ({"priorityClassName": "none"}, "no PriorityClass with name none was found"),
-        (
-            {"priorityClassName": "high", "priority": 7},
-            "the integer value of priority (7) must not be provided in pod spec; priority admission controller "
-            "computed 100 from the given PriorityClass name",
-        ),
-        (
-            {"priorityClassName": "high", "preemptionPolicy": "PreemptLowerPriority"},
-            "the string value of PreemptionPolicy (PreemptLowerPriority) must not be provided in pod spec; priority "
-            "admission controller computed Never from the given PriorityClass name",
-        ),
-    ],
-)
-def test_a_priority_that_contradicts_its_class_is_forbidden(spec: dict[str, Any], problem: str) -> None:
-    assert admit_priority(a_pod(**spec), CLASSES) == problem
-
-
-def test_an_update_that_forgets_the_priority_keeps_it() -> None:
-    new = a_pod()
-    keep_priority(new, a_pod(priority=7, preemptionPolicy="Never"))
-    assert (new["spec"]["priority"], new["spec"]["preemptionPolicy"]) == (7, "Never")
