@@ -5,7 +5,7 @@ The objects are listed in ``apiserver/bootstrap.py``; here they are created thro
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -13,14 +13,14 @@ from headgate.apiserver.kinds.builtin import BUILTIN
 from headgate.client.transport import Request, Transport
 from headgate.kube.schema import GroupVersionKind
 
-_ALREADY_THERE: Final = 409
-
 
 async def create_missing(client: Transport, objects: list[dict[str, Any]]) -> None:
     headers = {"content-type": "application/json"}
     for obj in objects:
+        if (await client.request(Request("GET", f"{_path(obj)}/{obj['metadata']['name']}"))).ok:
+            continue
         answer = await client.request(Request("POST", _path(obj), headers=headers, body=msgspec.json.encode(obj)))
-        if not answer.ok and answer.status != _ALREADY_THERE:
+        if not answer.ok:
             name = obj["metadata"]["name"]
             raise RuntimeError(f"cannot create {obj['kind']} {name}: {answer.body.decode(errors='replace')}")
 

@@ -1,0 +1,177 @@
+"""``headgate up`` as a user meets it: what it prints, what it refuses, how it stops, what it finds again."""
+
+from __future__ import annotations
+
+import base64
+import json
+import signal
+import socket
+import sqlite3
+import ssl
+import stat
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from harness.embedded import HEADGATE
+
+
+class Cluster:
+    """A running ``headgate up`` and its kubeconfig, spoken to with nothing but the standard library."""
+
+    def __init__(self, data: Path, *flags: str) -> None:
+        self.data = data
+        command = [str(HEADGATE), "up", "--data", str(data), "--listen", "127.0.0.1:0", *flags]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.printed = self._read_until_ready()
+        config = yaml.safe_load((data / "kubeconfig").read_text())
+        cluster = config["clusters"][0]["cluster"]
+        self.url: str = cluster["server"]
+        self.token: str = config["users"][0]["user"]["token"]
+        (data / "seen-ca.crt").write_bytes(base64.b64decode(cluster["certificate-authority-data"]))
+        self._tls = ssl.create_default_context(cafile=str(data / "seen-ca.crt"))
+
+    def _read_until_ready(self) -> list[str]:
+        lines: list[str] = []
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            lines.append(line.rstrip("\n"))
+            if lines[-1] == "ready":
+                return lines
+        raise AssertionError(f"it never became ready: {lines} {self.process.stderr and self.process.stderr.read()}")
+
+    def ask(self, method: str, path: str, body: Any = None, token: str | None = None) -> tuple[int, Any]:
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"Authorization": f"Bearer {token or self.token}", "Content-Type": "application/json"}
+        request = urllib.request.Request(self.url + path, data, headers, method=method)
+        try:
+            with urllib.request.urlopen(request, context=self._tls, timeout=20) as answer:
+                return answer.status, json.loads(answer.read())
+        except urllib.error.HTTPError as refused:
+            with refused:
+                return refused.code, json.loads(refused.read())
+
+    def stop(self, number: int = signal.SIGINT) -> tuple[int, str, str]:
+        self.process.send_signal(number)
+        out, err = self.process.communicate(timeout=20)
+        return self.process.returncode, out, err
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    running = Cluster(tmp_path / "data", "--components", "apiserver")
+    yield running
+    if running.process.poll() is None:
+        running.stop(signal.SIGKILL)
+
+
+def refused(*flags: str) -> tuple[int, str]:
+    run = subprocess.run(
+        [str(HEADGATE), "up", *flags], capture_output=True, text=True, timeout=60, check=False, stdin=subprocess.DEVNULL
+    )
+    return run.returncode, run.stderr
+
+
+def test_it_says_where_it_serves_and_what_to_type_next(cluster: Cluster) -> None:
+    text = "\n".join(cluster.printed)
+    assert cluster.url in text
+    assert f"export KUBECONFIG={cluster.data / 'kubeconfig'}" in text
+    assert "kubectl get" in text
+
+
+def test_ctrl_c_stops_it_cleanly_and_the_next_start_finds_everything(cluster: Cluster) -> None:
+    made = {"metadata": {"name": "kept"}, "data": {"k": "v"}}
+    assert cluster.ask("POST", "/api/v1/namespaces/default/configmaps", made)[0] == 201
+    code, out, err = cluster.stop()
+    assert (code, err) == (0, "")
+    assert out.splitlines()[-1].startswith("stopped")
+    again = Cluster(cluster.data, "--components", "apiserver")
+    status, found = again.ask("GET", "/api/v1/namespaces/default/configmaps/kept")
+    assert (status, found["data"]) == (200, {"k": "v"})
+    assert again.token == cluster.token
+    again.stop()
+
+
+def test_a_killed_server_has_kept_what_it_answered(cluster: Cluster) -> None:
+    path = "/api/v1/namespaces/default/configmaps"
+    for number in range(20):
+        assert cluster.ask("POST", path, {"metadata": {"name": f"m{number}"}})[0] == 201
+    cluster.stop(signal.SIGKILL)
+    again = Cluster(cluster.data, "--components", "apiserver")
+    assert len(again.ask("GET", path)[1]["items"]) == 20
+    again.stop()
+
+
+def test_secrets_are_readable_by_their_owner_only(cluster: Cluster) -> None:
+    for name in ("kubeconfig", "token", "headgate.db", "pki/ca.key", "pki/server.key"):
+        assert stat.S_IMODE((cluster.data / name).stat().st_mode) == 0o600, name
+    assert stat.S_IMODE(cluster.data.stat().st_mode) == 0o700
+
+
+def test_a_wrong_token_gets_nothing(cluster: Cluster) -> None:
+    assert cluster.ask("GET", "/api/v1/namespaces", token="wrong")[0] == 401
+    assert cluster.ask("GET", "/version", token="wrong")[0] == 200
+
+
+def test_a_port_in_use_is_one_line_with_the_fix(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        code, err = refused("--data", str(tmp_path / "d"), "--listen", f"127.0.0.1:{port}")
+    assert code == 1
+    assert err.count("\n") == 1
+    assert f"port {port}" in err
+    assert "--listen" in err
+
+
+def test_a_folder_in_use_is_one_line_with_the_fix(cluster: Cluster) -> None:
+    code, err = refused("--data", str(cluster.data), "--listen", "127.0.0.1:0")
+    assert code == 1
+    assert err.count("\n") == 1
+    assert f"in use by process {cluster.process.pid}" in err
+
+
+def test_a_file_that_is_not_ours_is_left_alone(tmp_path: Path) -> None:
+    data = tmp_path / "d"
+    data.mkdir()
+    (data / "headgate.db").write_bytes(b"not a database at all, but somebody needs it")
+    code, err = refused("--data", str(data), "--listen", "127.0.0.1:0")
+    assert code == 1
+    assert err.count("\n") == 1
+    assert "not a Headgate store" in err
+    assert (data / "headgate.db").read_bytes().startswith(b"not a database")
+
+
+def test_another_programs_database_is_left_alone(tmp_path: Path) -> None:
+    data = tmp_path / "d"
+    data.mkdir()
+    with sqlite3.connect(data / "headgate.db") as other:
+        other.execute("CREATE TABLE precious (x)")
+    other.close()
+    code, err = refused("--data", str(data), "--listen", "127.0.0.1:0")
+    assert (code, err.count("\n")) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (("--listen", "nowhere"), "HOST:PORT"),
+        (("--components", "nodes"), "apiserver"),
+        (("--components", "apiserver,magic"), "magic"),
+        (("--node-cpu", "many"), "many"),
+        (("--node-resource", "gpu"), "NAME=QUANTITY"),
+        (("--feature-gates", "Nonsense=true"), "Nonsense"),
+        (("--feature-gates", "PodSchedulingReadiness=maybe"), "PodSchedulingReadiness"),
+    ],
+)
+def test_a_flag_that_makes_no_sense_is_named(flags: tuple[str, ...], words: str, tmp_path: Path) -> None:
+    code, err = refused("--data", str(tmp_path / "d"), *flags)
+    assert code == 2
+    assert words in err
