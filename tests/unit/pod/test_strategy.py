@@ -39,13 +39,21 @@ def test_match_label_keys_become_part_of_the_selector() -> None:
         )
     )
     is_web = {"key": "app", "operator": "In", "values": ["web"]}
-    assert term["labelSelector"] == {
+    assert pod["spec"]["affinity"]["podAffinity"][REQUIRED][0]["labelSelector"] == {
         "matchLabels": {"x": "y"},
         "matchExpressions": [is_web, {"key": "tenant", "operator": "NotIn", "values": ["t1"]}],
     }
     assert pod["spec"]["topologySpreadConstraints"][0]["labelSelector"] == {"matchExpressions": [is_web]}
     without_selector = pod["spec"]["affinity"]["podAntiAffinity"][PREFERRED][0]["podAffinityTerm"]
     assert "labelSelector" not in without_selector
+
+
+def test_preparing_a_pod_twice_adds_its_label_keys_once() -> None:
+    constraint = {"labelSelector": {}, "matchLabelKeys": ["app"]}
+    pod = a_pod(metadata={"labels": {"app": "web"}}, topologySpreadConstraints=[constraint])
+    first, second = stored({**pod}), stored({**pod})
+    assert first == second
+    assert constraint == {"labelSelector": {}, "matchLabelKeys": ["app"]}
 
 
 def test_an_app_armor_annotation_becomes_the_field_with_a_warning() -> None:

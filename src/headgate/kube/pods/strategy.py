@@ -6,7 +6,7 @@ pod in place and may share parts of the old one with it. Times come in as RFC 33
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from headgate.kube.features import Features
@@ -40,11 +40,15 @@ def prepare_pod_create(obj: Object, features: Features, now: str) -> None:
     if spec.get("schedulingGates"):
         obj["status"]["conditions"] = [gated_condition(now)]
     labels = obj["metadata"].get("labels") or {}
-    for term in _pod_affinity_terms(spec.get("affinity") or {}):
-        _merge_label_keys(term, "matchLabelKeys", "In", labels)
-        _merge_label_keys(term, "mismatchLabelKeys", "NotIn", labels)
-    for constraint in spec.get("topologySpreadConstraints") or ():
-        _merge_label_keys(constraint, "matchLabelKeys", "In", labels)
+    merged: Object = {}
+    if spec.get("affinity"):
+        merged["affinity"] = _merge_affinity(spec["affinity"], labels)
+    if spec.get("topologySpreadConstraints"):
+        constraints = spec["topologySpreadConstraints"]
+        merged["topologySpreadConstraints"] = [_merge_label_keys(each, labels) for each in constraints]
+    if merged:
+        # Not in place: a create that is tried again under another generated name starts from the same spec.
+        obj["spec"] = {**spec, **merged}
     sync_app_armor(obj)
 
 
@@ -107,23 +111,40 @@ def grace_period_s(pod: Object, asked_s: int | None) -> int:
     return 1 if period_s < 0 else period_s
 
 
-def _pod_affinity_terms(affinity: Object) -> Iterator[Object]:
+def _merge_affinity(affinity: Object, labels: Object) -> Object:
+    merged = dict(affinity)
     for kind in ("podAffinity", "podAntiAffinity"):
-        pods = affinity.get(kind) or {}
-        for weighted in pods.get(_PREFERRED) or ():
-            if weighted.get("podAffinityTerm"):
-                yield weighted["podAffinityTerm"]
-        yield from pods.get(_REQUIRED) or ()
+        pods = affinity.get(kind)
+        if not pods:
+            continue
+        merged[kind] = dict(pods)
+        if pods.get(_REQUIRED):
+            merged[kind][_REQUIRED] = [_merge_label_keys(term, labels) for term in pods[_REQUIRED]]
+        if pods.get(_PREFERRED):
+            merged[kind][_PREFERRED] = [
+                {**weighted, "podAffinityTerm": _merge_label_keys(weighted["podAffinityTerm"], labels)}
+                if weighted.get("podAffinityTerm")
+                else weighted
+                for weighted in pods[_PREFERRED]
+            ]
+    return merged
 
 
-def _merge_label_keys(term: Object, field: str, operator: str, labels: Object) -> None:
+def _merge_label_keys(term: Object, labels: Object) -> Object:
     """The pod's own value of each key becomes part of the selector (KEP-3633)."""
-    keys, selector = term.get(field), term.get("labelSelector")
-    if not keys or selector is None:
-        return
-    added = [{"key": key, "operator": operator, "values": [labels[key]]} for key in keys if key in labels]
-    if added:
-        selector["matchExpressions"] = [*(selector.get("matchExpressions") or ()), *added]
+    selector = term.get("labelSelector")
+    if selector is None:
+        return term
+    added = [
+        {"key": key, "operator": operator, "values": [labels[key]]}
+        for field, operator in (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn"))
+        for key in term.get(field) or ()
+        if key in labels
+    ]
+    if not added:
+        return term
+    expressions = [*(selector.get("matchExpressions") or ()), *added]
+    return {**term, "labelSelector": {**selector, "matchExpressions": expressions}}
 
 
 def _take(new: Object, old: Object, field: str) -> None:
@@ -163,8 +184,11 @@ def _keep_observed_generations(status: Object, old_status: Object) -> None:
     seen: dict[str, list[int]] = {}
     for condition in old_status.get("conditions") or ():
         seen.setdefault(condition.get("type", ""), []).append(condition.get("observedGeneration") or 0)
+    conditions = []
     for condition in status.get("conditions") or ():
         before = seen.get(condition.get("type", ""))
         generation = before.pop(0) if before else 0
-        if not condition.get("observedGeneration") and generation:
-            condition["observedGeneration"] = generation
+        is_cleared = generation and not condition.get("observedGeneration")
+        conditions.append({**condition, "observedGeneration": generation} if is_cleared else condition)
+    if conditions:
+        status["conditions"] = conditions
