@@ -29,7 +29,7 @@ COMPLETE = pytest.StashKey[bool]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("headgate")
-    group.addoption("--patch-pairs", type=int, default=2000, help="objects and patches to compare on both servers")
+    group.addoption("--patch-pairs", type=int, default=3000, help="objects and patches to compare on both servers")
     group.addoption("--random-patches", action="store_true", help="draw other patches on every run")
 
 

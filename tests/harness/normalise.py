@@ -57,7 +57,8 @@ class Normaliser:
             return self._mapping(value, path)
         if isinstance(value, list):
             items = [self.value(item, (*path, str(index))) for index, item in enumerate(value)]
-            return _in_manager_order(items) if path[-1:] == ("managedFields",) else items
+            order = _ORDERS.get(path[-1]) if path else None
+            return order(items) if order else items
         if isinstance(value, str):
             return self.text(value)
         return value
@@ -175,6 +176,13 @@ def _time_token(found: re.Match[str]) -> str:
     return "<microtime>" if found["fraction"] else "<time>"
 
 
+def _conflicts_in_order(causes: list[Any]) -> list[Any]:
+    """Which of several managers a conflict names first is a matter of Go's map order."""
+    if all(isinstance(cause, dict) and cause.get("reason") == "FieldManagerConflict" for cause in causes):
+        return sorted(causes, key=lambda cause: (str(cause.get("field")), str(cause.get("message"))))
+    return causes
+
+
 def _in_manager_order(entries: list[Any]) -> list[Any]:
     """Entries of one operation are sorted by time first, so their order depends on where a second ended."""
 
@@ -182,3 +190,9 @@ def _in_manager_order(entries: list[Any]) -> list[Any]:
         return tuple(str(entry.get(name, "")) for name in ("operation", "manager", "apiVersion", "subresource"))
 
     return sorted(entries, key=key) if all(isinstance(entry, dict) for entry in entries) else entries
+
+
+_ORDERS: dict[str, Callable[[list[Any]], list[Any]]] = {
+    "managedFields": _in_manager_order,
+    "causes": _conflicts_in_order,
+}

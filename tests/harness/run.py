@@ -81,7 +81,7 @@ class Run:
                 answer = self._server.request(step.method, path, headers, body)
         self._remember(step, path, answer)
         normal = seen(answer, self._normaliser)
-        return Seen(normal.status, normal.headers, _sorted_causes(normal.body)) if step.unordered else normal
+        return Seen(normal.status, normal.headers, sorted_causes(normal.body)) if step.unordered else normal
 
     def _remember(self, step: Step, path: str, answer: Answer) -> None:
         if not step.save and (step.method == "GET" or answer.status != 201):
@@ -127,8 +127,8 @@ def _is_idle_bookmark(event: Any) -> bool:
     return "annotations" not in metadata
 
 
-def _sorted_causes(body: Any) -> Any:
-    if not isinstance(body, dict) or body.get("kind") != "Status":
+def sorted_causes(body: Any) -> Any:
+    if not isinstance(body, dict) or body.get("reason") != "Invalid":
         return body
     details = dict(body.get("details") or {})
     causes = details.get("causes") or []

@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 
 import yaml
 
+JSON_TYPE = {"Content-Type": "application/json"}
 REQUEST_TIMEOUT_S = 60.0
 KUBECTL_TIMEOUT_S = 60.0
 
