@@ -7,11 +7,11 @@ each one is encoded once per table of kinds.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
-from headgate.apiserver import discovery, openapi, views
+from headgate.apiserver import discovery, negotiation, openapi, views
 from headgate.apiserver.api import Api
 from headgate.apiserver.messages import Request, Response
 from headgate.kube import status
@@ -60,33 +60,38 @@ def _find(api: Api, request: Request) -> Callable[[], Response] | None:
         case ["version"]:
             return lambda: _json(api.version)
         case ["api"]:
-            return lambda: _prefix(api, request, "/api", lambda: discovery.api_versions(api.kinds, _host(request)))
+            legacy = discovery.api_versions(api.kinds, request.header("host"))
+            return lambda: _aggregated(api, request, "/api") or _document(request, legacy)
         case ["apis"]:
-            return lambda: _prefix(api, request, "/apis", lambda: discovery.api_group_list(api.kinds))
+            return lambda: _aggregated(api, request, "/apis") or _document(request, discovery.api_group_list(api.kinds))
         case ["apis", group]:
-            return _maybe(discovery.api_group(api.kinds, group))
+            return _maybe(request, discovery.api_group(api.kinds, group))
         case ["api", version]:
-            return _maybe(discovery.api_resource_list(api.kinds, "", version))
+            return _maybe(request, discovery.api_resource_list(api.kinds, "", version))
         case ["apis", group, version]:
-            return _maybe(discovery.api_resource_list(api.kinds, group, version))
+            return _maybe(request, discovery.api_resource_list(api.kinds, group, version))
     return None
 
 
-def _maybe(document: dict[str, Any] | None) -> Callable[[], Response] | None:
-    return None if document is None else lambda: _json(document)
+def _maybe(request: Request, document: dict[str, Any] | None) -> Callable[[], Response] | None:
+    return None if document is None else lambda: _document(request, document)
 
 
 def _json(document: dict[str, Any]) -> Response:
     return Response(200, msgspec.json.encode(document))
 
 
-def _host(request: Request) -> str:
-    return request.header("host")
+def _document(request: Request, document: dict[str, Any]) -> Response:
+    output = negotiation.plain_output(request.header("accept"))
+    if isinstance(output, status.ApiError):
+        return views.refuse(output)
+    return Response(200, views.render(output, document), output.media_type)
 
 
-def _prefix(api: Api, request: Request, prefix: Any, legacy: Callable[[], dict[str, Any]]) -> Response:
-    if not discovery.wants_aggregated(request.header("accept")):
-        return _json(legacy())
+def _aggregated(api: Api, request: Request, prefix: Literal["/api", "/apis"]) -> Response | None:
+    """The newer dialect, if it is asked for; ``/apis/`` never speaks it."""
+    if request.path == "/apis/" or not discovery.wants_aggregated(request.header("accept")):
+        return None
     document = discovery.aggregated(api.kinds, prefix)
     tag = discovery.etag(document)
     headers = (("ETag", tag), *discovery.AGGREGATED_HEADERS)

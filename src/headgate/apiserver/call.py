@@ -61,8 +61,8 @@ class Call:
 
     @property
     def named_kind(self) -> GroupResource:
-        """How validation errors name it: ``Deployment.apps``."""
-        return GroupResource(self.kind.group, self.kind.kind)
+        """How validation errors name it: ``Deployment.apps``, by the group that it is stored under."""
+        return GroupResource(self.kind.stored_as[0], self.kind.kind)
 
     @property
     def namespace(self) -> str:

@@ -97,8 +97,7 @@ def delete(call: Call) -> Generator[Effect, Any, Response]:
     if call.kind.resource == _PRIORITY_CLASSES and call.route.name in _SYSTEM_PRIORITIES:
         text = "this is a system priority class and cannot be deleted"
         return views.refused(call, status.forbidden(call.resource, call.route.name, text))
-    if call.kind.resource == "jobs.batch" and wanted.propagation_policy is None and wanted.orphan_dependents is None:
-        call.warn(_JOB_WARNING)
+    _warn_of_orphans(call, wanted)
     item = call.api.store.peek(call.kind.resource, call.namespace, call.route.name)
     if item is None:
         return views.refused(call, status.not_found(call.resource, call.route.name))
@@ -110,10 +109,15 @@ def delete(call: Call) -> Generator[Effect, Any, Response]:
     if call.kind.resource not in _ANSWERS_WITH_OBJECT and deleted.gone:
         metadata = deleted.obj["metadata"]
         details = status.Details(
-            name=metadata["name"], group=call.kind.stored_as[0], kind=call.kind.plural, uid=metadata.get("uid", "")
+            name=metadata["name"], group=call.kind.group, kind=call.kind.plural, uid=metadata.get("uid", "")
         )
         return views.answer(call, code, status.success(details))
     return views.object_answer(call, code, deleted.obj)
+
+
+def _warn_of_orphans(call: Call, wanted: options.DeleteOptions) -> None:
+    if call.kind.resource == "jobs.batch" and wanted.propagation_policy is None and wanted.orphan_dependents is None:
+        call.warn(_JOB_WARNING)
 
 
 def delete_collection(call: Call) -> Generator[Effect, Any, Response]:
@@ -123,6 +127,7 @@ def delete_collection(call: Call) -> Generator[Effect, Any, Response]:
     wanted = read_options(call)
     if isinstance(wanted, status.ApiError):
         return views.refused(call, wanted)
+    _warn_of_orphans(call, wanted)
     page = yield from reading.read_page(call, listed)
     if isinstance(page, status.ApiError):
         return views.refused(call, page)

@@ -64,10 +64,11 @@ _REFUSED: Final = {
 
 def handle(api: Api, request: Request, moment: Moment) -> Answering:
     path = request.path
-    if about.is_public(path):
-        return about.answer(api, request)
     user = _user(api, request)
     if user is None:
+        # Some paths are for anybody, but not for somebody with a token that is not good.
+        if about.is_public(path) and not request.header("authorization"):
+            return about.answer(api, request)
         return views.refuse(status.unauthorized())
     if any(name.startswith("impersonate-") for name in request.headers):
         text = "impersonation is not supported by the embedded API server yet: it does not evaluate RBAC rules"

@@ -99,12 +99,25 @@ def output(accept: str, *, pretty: bool = False) -> Output | status.ApiError:
 
 
 def _error_media_type(clauses: list[_Clause]) -> str:
+    return _plain_media_type(clauses) or JSON
+
+
+def _plain_media_type(clauses: list[_Clause]) -> str | None:
+    """The first type that is asked for without a conversion."""
     plain = (clause for clause in clauses if not any(key in clause.params for key in ("as", "g", "v")))
     for clause in plain:
         for media_type in _SPOKEN:
             if _matches(clause, media_type):
                 return media_type
-    return JSON
+    return None
+
+
+def plain_output(accept: str) -> Output | status.ApiError:
+    """For documents that cannot be converted: discovery."""
+    if not accept:
+        return Output()
+    media_type = _plain_media_type(_clauses(accept))
+    return status.not_acceptable(_SUPPORTED) if media_type is None else Output(media_type)
 
 
 def representable(accept: str, *, streams: bool) -> status.ApiError | None:

@@ -48,6 +48,9 @@ def decode(data: bytes) -> Object:
 
 def tidy(api: Api, kind: Kind, obj: Object) -> Object:
     """``obj`` as the server prints it, type included."""
+    if not _keeps(api, kind):
+        # What this version cannot say is said in annotations; going through the stored form writes them.
+        obj = from_stored(kind, to_stored(kind, obj))
     printed = emit(api.schemas, kind.type_name, obj)
     printed["kind"], printed["apiVersion"] = kind.kind, kind.api_version
     return printed

@@ -92,9 +92,10 @@ async def _read_body(receive: Receive) -> bytes | None:
 
 
 def _start(code: int, content_type: str, headers: tuple[tuple[str, str], ...], length: int | None) -> dict[str, Any]:
+    own = {name.lower() for name, _ in headers}
     pairs = [
         (b"audit-id", str(uuid.uuid4()).encode()),
-        (b"cache-control", b"no-cache, private"),
+        *([] if "cache-control" in own else [(b"cache-control", b"no-cache, private")]),
         *([(b"content-type", content_type.encode("latin-1"))] if content_type else []),
         *((name.lower().encode(), value.encode("utf-8")) for name, value in headers),
     ]

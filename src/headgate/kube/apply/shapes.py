@@ -110,7 +110,8 @@ def _field(schemas: Schemas, owner: str, field: Field, known: dict[str, Shape]) 
         return _DOCUMENT if owner.startswith(_KUBERNETES) or field.map_atomic else ANY
     if kind == "struct":
         shape = _struct(schemas, field.type.ref, known)
-        return _made_atomic(shape) if field.map_atomic and not shape.atomic else shape
+        atomic = field.map_atomic or (shape.atomic and not field.map_granular)
+        return shape if atomic == shape.atomic else _owned_otherwise(shape)
     shape = _type(schemas, field.type, known)
     if kind == "map":
         return _container(Kind.MAP, shape.item, atomic=field.map_atomic)
@@ -141,9 +142,9 @@ def _container(kind: Kind, item: Shape | None, *, atomic: bool) -> Shape:
     return shape
 
 
-def _made_atomic(shape: Shape) -> Shape:
-    """The same struct where a field says that it is one piece."""
-    out = Shape(shape.kind, atomic=True, item=shape.item, exact=shape.exact)
+def _owned_otherwise(shape: Shape) -> Shape:
+    """The same struct where a field says that it is one piece, or that it is not although its type is."""
+    out = Shape(shape.kind, atomic=not shape.atomic, item=shape.item, exact=shape.exact)
     out.parts, out.unnameable = shape.parts, shape.unnameable
     return out
 

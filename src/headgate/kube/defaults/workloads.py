@@ -10,6 +10,7 @@ from typing import Any, Final
 from headgate.kube.defaults.core import default_persistent_volume_claim
 from headgate.kube.defaults.pod import default_pod_spec
 
+TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
 _MAX_INT32: Final = 2**31 - 1
 
 
@@ -61,6 +62,9 @@ def default_daemon_set(obj: dict[str, Any]) -> None:
         rolling.setdefault("maxSurge", 0)
     spec.setdefault("revisionHistoryLimit", 10)
     _default_template(spec)
+    # A field that v1 no longer has; it lives on in this annotation, which the strategy counts up.
+    annotations = obj.setdefault("metadata", {}).setdefault("annotations", {})
+    annotations.setdefault(TEMPLATE_GENERATION, "0")
 
 
 def default_stateful_set(obj: dict[str, Any]) -> None:
@@ -98,8 +102,8 @@ def default_job(obj: dict[str, Any]) -> None:
     template = _default_job_template(spec)
     labels = template.get("metadata", {}).get("labels") or {}
     metadata = obj.setdefault("metadata", {})
-    # A job without labels wears those of its pods; those that are generated on create join them: see its strategy.
-    if not metadata.get("labels") and labels:
+    # A job without labels wears those of its pods. On create most of them are generated first: see its strategy.
+    if not metadata.get("labels") and (spec.get("manualSelector") or "controller-uid" in labels):
         metadata["labels"] = dict(labels)
     spec.setdefault("completionMode", "NonIndexed")
     spec.setdefault("suspend", False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from headgate.kube import names
+from headgate.kube.defaults.workloads import TEMPLATE_GENERATION
 from headgate.kube.pods.strategy import prepare_pod_template
 from headgate.kube.pods.warnings import pod_template_warnings
 from headgate.kube.strategy.adapt import checks, checks_update, update_with_features, with_features
@@ -43,7 +44,6 @@ from headgate.kube.validation.stateful_set import (
 )
 from headgate.kube.validation.warnings import claim_spec_warnings
 
-_TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
 _NAME_WARNING: Final = (
     "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; a DNS label is "
     "recommended: "
@@ -86,14 +86,14 @@ def _prepare_deployment_status(new: Object, old: Object, ctx: Context) -> None:
 
 
 def _template_generation(obj: Object) -> int:
-    text = (obj["metadata"].get("annotations") or {}).get(_TEMPLATE_GENERATION, "")
+    text = (obj["metadata"].get("annotations") or {}).get(TEMPLATE_GENERATION, "")
     return int(text) if text.isdecimal() else 0
 
 
 def _set_template_generation(obj: Object, generation: int) -> None:
     """A field of old that lives on as an annotation; the server writes it, whatever clients say."""
     annotations = dict(obj["metadata"].get("annotations") or {})
-    obj["metadata"]["annotations"] = annotations | {_TEMPLATE_GENERATION: str(generation)}
+    obj["metadata"]["annotations"] = annotations | {TEMPLATE_GENERATION: str(generation)}
 
 
 def _prepare_daemon_set_create(obj: Object, ctx: Context) -> None:
@@ -131,14 +131,25 @@ def _prepare_stateful_set_update(new: Object, old: Object, ctx: Context) -> None
 
 
 def _prepare_job_create(obj: Object, ctx: Context) -> None:
-    template = obj["spec"].setdefault("template", {})
-    # Labels that are exactly the pods' were taken from there by default, and go on following them.
-    follows = (obj["metadata"].get("labels") or {}) == (template.get("metadata", {}).get("labels") or {})
+    metadata, template = obj["metadata"], obj["spec"].setdefault("template", {})
+    written = dict(template.get("metadata", {}).get("labels") or {})
     if not obj["spec"].get("manualSelector"):
         _generate_selector(obj)
-    if follows:
-        obj["metadata"]["labels"] = dict(template.get("metadata", {}).get("labels") or {})
+    if not metadata.get("labels"):
+        metadata["labels"] = dict(template.get("metadata", {}).get("labels") or {})
+        _own_labels(metadata, written)
     _prepare_create(obj, ctx)
+
+
+def _own_labels(metadata: Object, labels: Object) -> None:
+    """Whoever wrote the labels of the pods owns them on the job as well; nobody owns those that are generated."""
+    for entry in metadata.get("managedFields") or ():
+        if entry.get("operation") == "Update" and labels:
+            fields = entry.get("fieldsV1") or {}
+            owned = fields.get("f:metadata", {})
+            names_owned: Object = {".": {}, **{f"f:{key}": {} for key in sorted(labels)}}
+            owned = dict(sorted({**owned, "f:labels": names_owned}.items()))
+            entry["fieldsV1"] = dict(sorted({**fields, "f:metadata": owned}.items()))
 
 
 def _generate_selector(obj: Object) -> None:

@@ -13,7 +13,14 @@ STORAGE: Final[tuple[Kind, ...]] = (
     row("storage.k8s.io/v1", "CSIStorageCapacity", "csistoragecapacities", "Namespaced"),
     row("storage.k8s.io/v1", "StorageClass", "storageclasses", "Cluster", short_names=("sc",)),
     row("storage.k8s.io/v1", "VolumeAttachment", "volumeattachments", "Cluster", subresources=(STATUS,)),
-    row("storage.k8s.io/v1", "VolumeAttributesClass", "volumeattributesclasses", "Cluster", short_names=("vac",)),
+    row(
+        "storage.k8s.io/v1",
+        "VolumeAttributesClass",
+        "volumeattributesclasses",
+        "Cluster",
+        short_names=("vac",),
+        stored_as=("storage.k8s.io", "v1beta1", "volumeattributesclasses"),
+    ),
 )
 
 NODE: Final[tuple[Kind, ...]] = (row("node.k8s.io/v1", "RuntimeClass", "runtimeclasses", "Cluster"),)
