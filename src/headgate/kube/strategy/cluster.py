@@ -22,6 +22,11 @@ from headgate.kube.strategy.prepare import (
     keep_status_count_spec,
     start_generation,
 )
+from headgate.kube.validation.admission_policy import (
+    validate_admission_policy,
+    validate_admission_policy_binding,
+    validate_admission_policy_status,
+)
 from headgate.kube.validation.autoscaler import (
     validate_autoscaler_create,
     validate_autoscaler_status_update,
@@ -92,11 +97,7 @@ from headgate.kube.validation.warnings import (
     storage_capacity_warnings,
     storage_class_warnings,
 )
-from headgate.kube.validation.webhooks import (
-    validate_admission_policy,
-    validate_admission_policy_binding,
-    validate_webhook_configuration,
-)
+from headgate.kube.validation.webhooks import validate_webhook_configuration
 
 _INGRESS_ANNOTATION: Final = (
     f"annotation \"{CLASS_ANNOTATION}\" is deprecated, please use 'spec.ingressClassName' instead"
@@ -121,10 +122,16 @@ ADMISSION: Final[dict[str, Strategy]] = {
         validate_create=checks(validate_admission_policy),
         update=UpdateRules(
             prepare=keep_status_count_spec,
-            validate=lambda new, old, ctx: validate_admission_policy(new, old),
+            validate=lambda new, old, ctx: validate_admission_policy(new),
             reset_fields=STATUS,
         ),
-        subresources=ISOLATED_STATUS,
+        subresources={
+            "status": UpdateRules(
+                prepare=keep_spec_and_metadata,
+                validate=lambda new, old, ctx: validate_admission_policy_status(new),
+                reset_fields=SPEC_AND_METADATA,
+            )
+        },
         unconditional_update=False,
     ),
     "ValidatingAdmissionPolicyBinding": Strategy(
@@ -133,7 +140,7 @@ ADMISSION: Final[dict[str, Strategy]] = {
         validate_create=checks(validate_admission_policy_binding),
         update=UpdateRules(
             prepare=count_changes("spec"),
-            validate=lambda new, old, ctx: validate_admission_policy_binding(new, old),
+            validate=lambda new, old, ctx: validate_admission_policy_binding(new),
         ),
         unconditional_update=False,
     ),

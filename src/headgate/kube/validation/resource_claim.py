@@ -42,11 +42,14 @@ def validate_claim_template_update(new: Object, old: Object) -> FieldErrors:
 
 
 def validate_device_class(obj: Object) -> FieldErrors:
-    return _meta(obj, namespaced=False)
+    selectors = (obj.get("spec") or {}).get("selectors") or []
+    return _meta(obj, namespaced=False) + _validate_selectors(selectors, "spec.selectors")
 
 
 def validate_device_class_update(new: Object, old: Object) -> FieldErrors:
-    return _meta(new, namespaced=False) + validate_object_meta_update(new["metadata"], old["metadata"])
+    selectors = (new.get("spec") or {}).get("selectors") or []
+    found = _meta(new, namespaced=False) + validate_object_meta_update(new["metadata"], old["metadata"])
+    return found + _validate_selectors(selectors, "spec.selectors")
 
 
 def validate_resource_slice(obj: Object) -> FieldErrors:
@@ -58,24 +61,41 @@ def validate_resource_slice_update(new: Object, old: Object) -> FieldErrors:
 
 
 def _validate_devices(spec: Object, path: str) -> FieldErrors:
-    requests = (spec.get("devices") or {}).get("requests") or []
-    found = [too_many(f"{path}.requests", len(requests), _MAX_REQUESTS)] if len(requests) > _MAX_REQUESTS else []
-    seen: set[str] = set()
-    for i, request in enumerate(requests):
-        at, name = f"{path}.requests[{i}]", request.get("name", "")
-        found += _validate_request(request, at)
-        if name in seen:
-            found.append(duplicate(at, name))
-        seen.add(name)
-    return found
+    devices = spec.get("devices") or {}
+    requests = devices.get("requests") or []
+    if len(requests) > _MAX_REQUESTS:
+        found = [too_many(f"{path}.requests", len(requests), _MAX_REQUESTS)]
+    else:
+        found = [
+            error for i, request in enumerate(requests) for error in _validate_request(request, f"{path}.requests[{i}]")
+        ]
+        found += _duplicates(requests, f"{path}.requests")
+    return found + _validate_constraints(devices.get("constraints") or [], requests, f"{path}.constraints")
 
 
-def _validate_name(name: str, path: str) -> FieldErrors:
-    return follows(names.is_dns1123_label, name, path) if name else [required(path)]
+def _duplicates(named: list[Object], path: str) -> FieldErrors:
+    given = [each.get("name", "") for each in named]
+    return [duplicate(f"{path}[{i}]", name) for i, name in enumerate(given) if name in given[:i]]
+
+
+def _validate_constraints(constraints: list[Object], requests: list[Object], path: str) -> FieldErrors:
+    known = {request.get("name", "") for request in requests}
+    known |= {
+        f"{request.get('name', '')}/{each.get('name', '')}"
+        for request in requests
+        for each in request.get("firstAvailable") or ()
+    }
+    text = "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
+    return [
+        invalid(f"{path}[{i}].requests[{j}]", name, text)
+        for i, constraint in enumerate(constraints)
+        for j, name in enumerate(constraint.get("requests") or ())
+        if name not in known
+    ]
 
 
 def _validate_request(request: Object, path: str) -> FieldErrors:
-    found = _validate_name(request.get("name", ""), f"{path}.name")
+    found = follows(names.is_dns1123_label, request.get("name", ""), f"{path}.name")
     exactly, alternatives = request.get("exactly"), request.get("firstAvailable") or []
     text = "exactly one of `exactly` or `firstAvailable` is required"
     if exactly is None and not alternatives:
@@ -85,17 +105,22 @@ def _validate_request(request: Object, path: str) -> FieldErrors:
     if exactly is not None:
         return found + _validate_device(exactly, f"{path}.exactly")
     if len(alternatives) > _MAX_ALTERNATIVES:
-        found.append(too_many(f"{path}.firstAvailable", len(alternatives), _MAX_ALTERNATIVES))
+        return [*found, too_many(f"{path}.firstAvailable", len(alternatives), _MAX_ALTERNATIVES)]
     for i, device in enumerate(alternatives):
         at = f"{path}.firstAvailable[{i}]"
-        found += _validate_name(device.get("name", ""), f"{at}.name") + _validate_device(device, at)
-    return found
+        found += follows(names.is_dns1123_label, device.get("name", ""), f"{at}.name") + _validate_device(device, at)
+    return found + _duplicates(alternatives, f"{path}.firstAvailable")
+
+
+def _validate_selectors(selectors: list[Object], path: str) -> FieldErrors:
+    return [required(f"{path}[{i}].cel") for i, each in enumerate(selectors) if each.get("cel") is None]
 
 
 def _validate_device(device: Object, path: str) -> FieldErrors:
     class_name = device.get("deviceClassName", "")
     at = f"{path}.deviceClassName"
     found = follows(names.is_dns1123_subdomain, class_name, at) if class_name else [required(at)]
+    found += _validate_selectors(device.get("selectors") or [], f"{path}.selectors")
     mode, count = device.get("allocationMode", ""), device.get("count", 0)
     if mode == "All":
         if count:

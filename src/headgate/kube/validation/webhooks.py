@@ -1,4 +1,7 @@
-"""The rules of webhook configurations, and a refusal of what needs CEL: this server does not evaluate it."""
+"""The rules of webhook configurations, and of the parts they share with admission policies (``admission_policy.py``).
+
+Expressions are CEL: they must be there, and are not compiled.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from headgate.kube import names
-from headgate.kube.errors import FieldErrors, duplicate, forbidden, invalid, not_supported, required
+from headgate.kube.errors import FieldErrors, duplicate, invalid, required, too_many
 from headgate.kube.validation.labels import validate_label_selector
 from headgate.kube.validation.metadata import validate_object_meta
 from headgate.kube.validation.selectors import has_invalid_value
@@ -15,15 +18,15 @@ from headgate.kube.validation.values import follows, one_of
 Object = dict[str, Any]
 
 _REVIEW_VERSIONS: Final = ("v1", "v1beta1")
-_FAILURE_POLICIES: Final = ("Fail", "Ignore")
-_MATCH_POLICIES: Final = ("Equivalent", "Exact")
+FAILURE_POLICIES: Final = ("Fail", "Ignore")
+MATCH_POLICIES: Final = ("Equivalent", "Exact")
 _NO_SIDE_EFFECTS: Final = ("None", "NoneOnDryRun")
 _SIDE_EFFECTS: Final = (*_NO_SIDE_EFFECTS, "Some", "Unknown")
 _OPERATIONS: Final = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 _REINVOCATION: Final = ("IfNeeded", "Never")
 _SCOPES: Final = ("*", "Cluster", "Namespaced")
 _FORM: Final = "; desired format: https://host[/path]"
-_NO_CEL: Final = "this server does not evaluate CEL expressions"
+_MAX_CONDITIONS: Final = 64
 
 
 def validate_webhook_configuration(obj: Object, old: Object | None = None) -> FieldErrors:
@@ -56,8 +59,8 @@ _SELECTORS: Final = ("namespaceSelector", "objectSelector")
 def _validate_hook(hook: Object, path: str, side_effects: tuple[str, ...], any_value: bool) -> FieldErrors:
     found = _validate_name(hook.get("name", ""), f"{path}.name")
     for i, rule in enumerate(hook.get("rules") or ()):
-        found += _validate_rule(rule, f"{path}.rules[{i}]")
-    for field, allowed in (("failurePolicy", _FAILURE_POLICIES), ("matchPolicy", _MATCH_POLICIES)):
+        found += validate_rule(rule, f"{path}.rules[{i}]")
+    for field, allowed in (("failurePolicy", FAILURE_POLICIES), ("matchPolicy", MATCH_POLICIES)):
         if hook.get(field) is not None:
             found += one_of(hook[field], f"{path}.{field}", allowed)
     effects = hook.get("sideEffects")
@@ -74,8 +77,24 @@ def _validate_hook(hook: Object, path: str, side_effects: tuple[str, ...], any_v
     if hook.get("reinvocationPolicy") is not None:
         found += one_of(hook["reinvocationPolicy"], f"{path}.reinvocationPolicy", _REINVOCATION)
     found += _validate_client(hook.get("clientConfig") or {}, f"{path}.clientConfig")
-    if hook.get("matchConditions"):
-        found.append(forbidden(f"{path}.matchConditions", f"{_NO_CEL}; narrow the webhook by its rules and selectors"))
+    return found + validate_match_conditions(hook.get("matchConditions") or [], f"{path}.matchConditions")
+
+
+def validate_match_conditions(conditions: list[Object], path: str) -> FieldErrors:
+    too_many_given = len(conditions) > _MAX_CONDITIONS
+    found = [too_many(path, len(conditions), _MAX_CONDITIONS)] if too_many_given else []
+    seen: set[str] = set()
+    for i, condition in enumerate(conditions):
+        at, name = f"{path}[{i}]", condition.get("name", "")
+        if not condition.get("expression", "").strip():
+            found.append(required(f"{at}.expression"))
+        if not name:
+            found.append(required(f"{at}.name"))
+            continue
+        found += follows(names.is_qualified_name, name, f"{at}.name")
+        if name in seen:
+            found.append(duplicate(f"{at}.name", name))
+        seen.add(name)
     return found
 
 
@@ -89,7 +108,7 @@ def _validate_name(name: str, path: str) -> FieldErrors:
     return []
 
 
-def _validate_rule(rule: Object, path: str) -> FieldErrors:
+def validate_rule(rule: Object, path: str) -> FieldErrors:
     operations = rule.get("operations") or []
     found = [] if operations else [required(f"{path}.operations")]
     found += _alone(operations, f"{path}.operations", "operations")
@@ -210,30 +229,4 @@ def _validate_service(service: Object, path: str) -> FieldErrors:
             found.append(invalid(at, target, f"segment[{i}] may not be empty"))
         else:
             found += [invalid(at, target, f"segment[{i}]: {each}") for each in names.is_dns1123_subdomain(step)]
-    return found
-
-
-def validate_admission_policy(obj: Object, old: Object | None = None) -> FieldErrors:
-    """Policies are refused: one that is stored but never enforced would be worse than none."""
-    found = validate_object_meta(
-        obj["metadata"], namespaced=False, name_rule=names.name_is_dns_subdomain, kube_finalizers=False
-    )
-    return [*found, forbidden("spec", f"{_NO_CEL}; use a validating webhook instead")]
-
-
-def validate_admission_policy_binding(obj: Object, old: Object | None = None) -> FieldErrors:
-    found = validate_object_meta(
-        obj["metadata"], namespaced=False, name_rule=names.name_is_dns_subdomain, kube_finalizers=False
-    )
-    spec = obj.get("spec") or {}
-    name = spec.get("policyName", "")
-    found += follows(names.is_dns1123_subdomain, name, "spec.policyName") if name else [required("spec.policyName")]
-    actions = spec.get("validationActions") or []
-    if not actions:
-        found.append(required("spec.validationActions", "at least one validation action is required"))
-    for i, action in enumerate(actions):
-        if action not in ("Audit", "Deny", "Warn"):
-            found.append(not_supported(f"spec.validationActions[{i}]", action, ["Audit", "Deny", "Warn"]))
-        if action in actions[:i]:
-            found.append(duplicate(f"spec.validationActions[{i}]", action))
     return found
