@@ -22,6 +22,9 @@ _OK: Final = Response(200, b"ok", _TEXT, _NO_SNIFF)
 _PONG: Final = Response(200, b"ok", _TEXT)
 _NOT_FOUND: Final = Response(404, b"404 page not found\n", _TEXT, _NO_SNIFF)
 _HEALTH: Final = ("/healthz", "/livez", "/readyz")
+# Version 2 of the schemas says nothing: clients that ask version 3 for a kind it does not know ask here next, and must
+# learn that it is not known here either. It is the protobuf message with the one field `swagger: "2.0"`.
+_OPENAPI_V2: Final = Response(200, b"\x0a\x032.0", "application/com.github.proto-openapi.spec.v2.v1.0+protobuf")
 # The server as a whole, and the one check of it that always exists.
 _HEALTH_ANSWERS: Final = dict.fromkeys(_HEALTH, _OK) | {f"{each}/ping": _PONG for each in _HEALTH}
 _ANY_METHOD: Final = frozenset({"/apis"})
@@ -59,6 +62,8 @@ def _find(api: Api, request: Request) -> Callable[[], Response] | None:
             return lambda: _json(discovery.root_paths(api.kinds, _OTHER_PATHS))
         case ["version"]:
             return lambda: _json(api.version)
+        case ["openapi", "v2"]:
+            return lambda: _OPENAPI_V2
         case ["api"]:
             legacy = discovery.api_versions(api.kinds, request.header("host"))
             return lambda: _aggregated(api, request, "/api") or _document(request, legacy)
@@ -78,11 +83,13 @@ def _maybe(request: Request, document: dict[str, Any] | None) -> Callable[[], Re
 
 
 def _json(document: dict[str, Any]) -> Response:
-    return Response(200, msgspec.json.encode(document))
+    return Response(200, msgspec.json.encode(document) + b"\n")
 
 
 def _document(request: Request, document: dict[str, Any]) -> Response:
-    output = negotiation.plain_output(request.header("accept"))
+    accept = request.header("accept")
+    routed = document["kind"] in ("APIVersions", "APIResourceList")  # these two pass the router's own gate first
+    output = (negotiation.representable(accept, streams=False) if routed else None) or negotiation.plain_output(accept)
     if isinstance(output, status.ApiError):
         return views.refuse(output)
     return Response(200, views.render(output, document), output.media_type)

@@ -32,7 +32,7 @@ def render(output: Output, body: Mapping[str, Any] | bytes) -> bytes:
         value = msgspec.json.decode(body) if isinstance(body, bytes) else body
         return yaml.dump(value, Dumper=yaml.CSafeDumper, sort_keys=True, allow_unicode=True).encode()
     data = body if isinstance(body, bytes) else _encoder.encode(body)
-    return msgspec.json.format(data, indent=2) if output.pretty else data
+    return msgspec.json.format(data, indent=2) if output.pretty else data + b"\n"
 
 
 def answer(call: Call, code: int, body: Mapping[str, Any] | bytes) -> Response:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from headgate.apiserver import admission, records, revisions
+from headgate.apiserver import admission, bodies, records, revisions
 from headgate.apiserver.call import Call
 from headgate.apiserver.kinds.kind import Kind
 from headgate.apiserver.messages import Commit, Effect
@@ -121,7 +121,11 @@ def prepare_create(call: Call, obj: Object) -> Object | status.ApiError:
         return status.invalid(call.named_kind, metadata.get("name", ""), problems)
     call.warn(*strategy.warnings_create(obj, call.context))
     refusal = admission.validate_create(call, obj)
-    return refusal if refusal is not None else records.tidy(call.api, kind, obj)
+    if refusal is not None:
+        return refusal
+    # The real server defaults once more when it reads back what it stored: preparation may have left new gaps.
+    bodies.default_object(kind.gvk, obj)
+    return records.tidy(call.api, kind, obj)
 
 
 def _allocate(call: Call, new: Object, old: Object | None) -> errors.FieldErrors:

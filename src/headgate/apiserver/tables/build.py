@@ -15,6 +15,7 @@ from headgate.apiserver.kinds.conversion import to_stored
 from headgate.apiserver.kinds.kind import Kind
 from headgate.apiserver.tables.printer import Printer
 from headgate.apiserver.tables.registry import DEFAULT, PRINTERS
+from headgate.kube.defaults.workloads import TEMPLATE_GENERATION
 
 Object = dict[str, Any]
 
@@ -67,6 +68,17 @@ def _row(printer: Printer, kind: Kind, item: Object, now: float, include_object:
             row["object"] = {
                 "kind": "PartialObjectMetadata",
                 "apiVersion": f"meta.k8s.io/{version}",
-                "metadata": stored.get("metadata") or {},
+                "metadata": _metadata(kind, stored),
             }
     return row
+
+
+def _metadata(kind: Kind, stored: Object) -> Object:
+    """What a row tells of its object; an annotation that stands for a field of old is not told."""
+    metadata: Object = stored.get("metadata") or {}
+    annotations = metadata.get("annotations")
+    if kind.kind != "DaemonSet" or not annotations or TEMPLATE_GENERATION not in annotations:
+        return metadata
+    kept = {name: value for name, value in annotations.items() if name != TEMPLATE_GENERATION}
+    metadata = {name: value for name, value in metadata.items() if name != "annotations"}
+    return {**metadata, "annotations": kept} if kept else metadata
