@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from headgate.kube.strategy import cluster
+from headgate.kube.strategy import cluster, networking, storage
 from headgate.kube.strategy.contract import Context, Pool, Strategy, UpdateRules
 from headgate.kube.strategy.core import CORE, EVENTS
 from headgate.kube.strategy.workloads import APPS, BATCH
@@ -30,15 +30,15 @@ _GROUPS: Final[dict[str, dict[str, Strategy]]] = {
     "autoscaling": cluster.AUTOSCALING,
     "batch": BATCH,
     "coordination.k8s.io": cluster.COORDINATION,
-    "discovery.k8s.io": cluster.DISCOVERY,
+    "discovery.k8s.io": networking.DISCOVERY,
     "events.k8s.io": EVENTS,
-    "networking.k8s.io": cluster.NETWORKING,
+    "networking.k8s.io": networking.NETWORKING,
     "node.k8s.io": cluster.NODE,
     "policy": cluster.POLICY,
     "rbac.authorization.k8s.io": cluster.RBAC,
-    "resource.k8s.io": cluster.RESOURCE,
+    "resource.k8s.io": storage.RESOURCE,
     "scheduling.k8s.io": cluster.SCHEDULING,
-    "storage.k8s.io": cluster.STORAGE,
+    "storage.k8s.io": storage.STORAGE,
 }
 
 STRATEGIES: Final[dict[tuple[str, str], Strategy]] = {

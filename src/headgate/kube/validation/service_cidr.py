@@ -50,9 +50,9 @@ def _validate_cidrs(cidrs: list[str]) -> FieldErrors:
     if not cidrs:
         return [required("spec.cidrs", "at least one CIDR required")]
     if len(cidrs) > 2:
-        return [invalid("spec.cidrs", cidrs, "may only hold up to 2 values")]
+        return [invalid("spec.cidrs", {"CIDRs": cidrs}, "may only hold up to 2 values")]
     found = [error for i, cidr in enumerate(cidrs) for error in follows(is_valid_cidr, cidr, f"spec.cidrs[{i}]")]
-    if len({":" in each for each in cidrs}) < len(cidrs):
+    if not found and len({":" in each for each in cidrs}) < len(cidrs):
         families = "i.e 192.168.0.0/24 and 2001:db8::/64"
         found.append(invalid("spec.cidrs", cidrs, f"may specify no more than one IP for each IP family, {families}"))
     return found
