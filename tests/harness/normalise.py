@@ -24,6 +24,7 @@ REVISION_IN_TEXT = re.compile(
 )
 REVISION_IN_OBJECT = re.compile(r'(?P<before>resourceVersion\\*":\\*")(?P<revision>\d+)')
 HASH = re.compile(r"\?hash=[0-9A-Za-z_%-]+")
+QUOTED_OBJECT = re.compile(r'Invalid value: ("\{(?:[^"\\]|\\.)*\}")')
 ALLOCATED_IP = re.compile(r'(?<=IPAddress.networking.k8s.io ")[0-9.]+')
 AGE = re.compile(r"\d+(?:\.\d+)?(?:ms|s|m|h|d|y)(?:\d+[smhd])*")
 AGE_COLUMNS = frozenset({"Age", "Last Seen", "First Seen", "Duration", "Last Schedule"})
@@ -73,6 +74,7 @@ class Normaliser:
         text = REVISION_IN_OBJECT.sub(self._quoted_revision, text)
         for base in self._bases:
             text = base.sub(lambda found: self._token("name", found[0]), text)
+        text = QUOTED_OBJECT.sub(self._quoted_object, text)
         text = ALLOCATED_IP.sub(lambda found: self._token("ip", found[0]), text)
         text = HASH.sub("?hash=<hash>", text)
         for known, token in self._learned.items():
@@ -112,6 +114,14 @@ class Normaliser:
     def expect_generated(self, base: str) -> None:
         """A request asked for a generated name: a refusal may tell it too."""
         self._bases.append(re.compile(re.escape(base[:58]) + r"[a-z0-9]{5}\b"))
+
+    def _quoted_object(self, found: re.Match[str]) -> str:
+        """A refusal that quotes a whole document back: the order of its keys says nothing."""
+        try:
+            document = self.value(json.loads(json.loads(found[1])))
+        except ValueError:
+            return found[0]
+        return f"Invalid value: {json.dumps(json.dumps(document, sort_keys=True))}"
 
     def _quoted_revision(self, found: re.Match[str]) -> str:
         return found["before"] + self._token("revision", found["revision"])

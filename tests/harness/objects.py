@@ -26,6 +26,10 @@ def _object(api_version: str, kind: str, name: str, labels: Mapping[str, str] | 
     return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **rest}
 
 
+def labelled(manifest: Any, **labels: str) -> Any:
+    return {**manifest, "metadata": {**manifest["metadata"], "labels": labels}}
+
+
 def config_map(name: str, data: Mapping[str, Any] | None = None, labels: Mapping[str, str] | None = None) -> Any:
     return _object("v1", "ConfigMap", name, labels, data=dict(data) if data is not None else {"k": "v"})
 

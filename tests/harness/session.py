@@ -29,7 +29,8 @@ BLANKS = re.compile(r"[ \t]{2,}|\t")
 DIFF_HEADER = re.compile(r"^(diff -u -N|---|\+\+\+) .*$", re.M)
 LOG_PREFIX = re.compile(r"^([IWE])\d{4} [\d:.]+ +\d+ ", re.M)
 REVISION = re.compile(r"(?<=Resource Version:)\s+\d+")
-NODE_PORT = re.compile(r"\b3[0-2]\d{3}(?=/)")
+NODE_PORT = re.compile(r"\b3[0-2]\d{3}(?=/)|(?<=HealthCheck NodePort:)\s+\d+")
+CREATED = re.compile(r"(?<=Created on:)\s+[-\d]+ [:\d]+ \+0000 UTC")
 WATCH_LIMIT_S = 15.0
 
 
@@ -131,7 +132,7 @@ class Session:
 
     def _read(self, line: str, output: str) -> Any:
         try:
-            if re.search(r"-o[ =]?json\b|--output[ =]json\b", line):
+            if output[:1] == "{" or re.search(r"-o[ =]?json\b|--output[ =]json\b", line):
                 return self._normaliser.value(json.loads(output))
             if re.search(r"-o[ =]?yaml\b|--output[ =]yaml\b", line):
                 return self._normaliser.value(list(yaml.safe_load_all(output)))
@@ -141,6 +142,7 @@ class Session:
 
     def _text(self, text: str) -> str:
         text = TEMPORARY.sub("<file>", DIFF_HEADER.sub("<file header>", text))
+        text = CREATED.sub(" <date>", text)
         text = NODE_PORT.sub("<port>", REVISION.sub(" <revision>", LOG_PREFIX.sub(r"\1 ", text)))
         text = self._normaliser.text(text)
         return BLANKS.sub("  ", ADDRESS.sub("<ip>", AGE.sub("<age>", text)))

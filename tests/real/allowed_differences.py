@@ -5,6 +5,7 @@ At most 20. An entry that no case meets in a full run fails that run (`tests/con
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -45,7 +46,17 @@ def _go_texts(difference: Difference) -> bool:
     return bool(starts) and ours.startswith(real[: min(starts)])
 
 
-INTERNAL = re.compile(r"Invalid value: ([\[{]).*[\]}]: ", re.DOTALL)
+def _without_values(text: str) -> str:
+    """A text whose shown values, objects and lists, are cut out one by one; what stands between them stays."""
+    head, mark, rest = text.partition("Invalid value: ")
+    if not mark:
+        return text
+    try:
+        _, end = json.JSONDecoder().raw_decode(rest)
+    except ValueError:
+        end = 0
+    value = "<value>" if rest[:1] in ("{", "[") else rest[:end]
+    return f"{head}{mark}{value}{_without_values(rest[end:])}"
 
 
 def _internal_structs(difference: Difference) -> bool:
@@ -53,7 +64,7 @@ def _internal_structs(difference: Difference) -> bool:
     real, ours = difference.real, difference.ours
     if not isinstance(real, str) or not isinstance(ours, str) or not re.search(r'"[A-Z]\w*":', real):
         return False
-    return INTERNAL.sub("<value>: ", real) == INTERNAL.sub("<value>: ", ours)
+    return _without_values(real) == _without_values(ours)
 
 
 def _empty_lists(difference: Difference) -> bool:
@@ -91,8 +102,9 @@ def _huge_number(difference: Difference) -> bool:
 
 
 def _own_build(difference: Difference) -> bool:
-    told = difference.path[-1] == "gitVersion" and isinstance(difference.ours, str)
-    return told and difference.ours.startswith(f"{difference.real}+headgate.")
+    if not isinstance(difference.ours, str) or "+headgate." not in difference.ours:
+        return False
+    return bool(re.sub(r"\+headgate\.[0-9.]*[0-9]", "", difference.ours) == difference.real)
 
 
 ALLOWED: tuple[Allowance, ...] = (
