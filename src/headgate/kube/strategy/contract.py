@@ -106,7 +106,3 @@ class Strategy(msgspec.Struct, frozen=True, kw_only=True):
     # Hands out what the object needs of a finite pool, on create and on update (the old object, else None), before
     # ``prepare``. The pool is made of the objects that hold something of it already.
     allocate: Allocate | None = None
-
-    @property
-    def has_status(self) -> bool:
-        return "status" in self.subresources

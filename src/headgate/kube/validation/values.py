@@ -14,7 +14,6 @@ from headgate.kube.errors import FieldErrors, invalid, not_supported, required
 IMMUTABLE: Final = "field is immutable"
 NEGATIVE: Final = "must be greater than or equal to 0"
 NOT_POSITIVE: Final = "must be greater than zero"
-NOT_INTEGER: Final = "must be an integer"
 
 TextRule = Callable[[str], list[str]]
 
