@@ -27,7 +27,8 @@ class User(msgspec.Struct, frozen=True):
 
 
 class Api:
-    """``users`` maps a bearer token to who holds it; ``version`` is the document at ``/version``."""
+    """``users`` maps a bearer token to who holds it; ``version`` is the document at ``/version``; without
+    ``time_zones`` the zone of a CronJob is only checked for its form."""
 
     def __init__(
         self,
@@ -38,6 +39,7 @@ class Api:
         features: Features,
         users: Mapping[str, User],
         version: dict[str, Any],
+        time_zones: frozenset[str] | None = None,
     ) -> None:
         self.schemas: Final = schemas
         self.kinds: Final = kinds
@@ -45,6 +47,7 @@ class Api:
         self.features: Final = features
         self.users: Final = users
         self.version: Final = version
+        self.time_zones: Final = time_zones
 
     def strategy(self, kind: Kind) -> Strategy:
         return STRATEGIES.get((kind.group, kind.kind), _PLAIN)

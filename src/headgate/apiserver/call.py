@@ -44,6 +44,7 @@ class Call:
             now_micro=timestamps.format_micro_time(self.moment.epoch_s),
             features=self.api.features,
             user=self.user.name,
+            time_zones=self.api.time_zones,
         )
 
     @property

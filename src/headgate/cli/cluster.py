@@ -11,6 +11,7 @@ import platform
 import secrets
 import signal
 import socket
+import zoneinfo
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -143,6 +144,7 @@ async def _cluster(plan: Plan, sock: socket.socket, say: Say) -> AsyncIterator[N
             features=plan.features,
             users=users,
             version=version(headgate.__version__, platform.python_version(), _platform()),
+            time_zones=frozenset(zoneinfo.available_timezones()),
         )
         endpoint = Endpoint(api)
         committer = Committer(store, journal, publish=endpoint.publish)
