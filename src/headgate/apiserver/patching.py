@@ -127,16 +127,44 @@ def _typed(
         return _unfit(patched, problem)
     decoded = codec.convert(call.api.schemas, kind.type_name, patched)
     if decoded.error is not None:
-        return _unfit(go_text(patch) if wanted.how == STRATEGIC_PATCH else patched, decoded.error)
-    strict = [*duplicates, *decoded.unknown]
+        return _unfit(_go_text(patch) if wanted.how == STRATEGIC_PATCH else patched, decoded.error)
+    strict = [*duplicates, *_ordered(call, kind, wanted.how, patched, decoded.unknown)]
     if strict and wanted.field_validation == "Strict":
-        shown = go_text(patch) if wanted.how == STRATEGIC_PATCH else patched
+        shown = _go_text(patch) if wanted.how == STRATEGIC_PATCH else patched
         return _unfit(shown, "strict decoding error: " + ", ".join(strict))
     if wanted.field_validation == "Warn":
         call.warn(*strict)
     bodies.default_object(kind.gvk, decoded.obj)
     bodies.keep_reset(patched, decoded.obj)
     return decoded.obj
+
+
+def _ordered(call: Call, kind: Kind, how: str, patched: Any, unknown: list[str]) -> list[str]:
+    """Unknown fields in the real server's order: by text, or as they stand in a document whose keys were sorted."""
+    if not unknown:
+        return unknown
+    if how == STRATEGIC_PATCH:
+        return sorted(unknown)
+    return codec.convert(call.api.schemas, kind.type_name, _sorted(patched)).unknown
+
+
+def _sorted(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _sorted(value[key]) for key in sorted(value)}
+    return [_sorted(each) for each in value] if isinstance(value, list) else value
+
+
+def _go_text(patch: Any) -> str:
+    return go_text(_without_replace(patch))
+
+
+def _without_replace(patch: Any) -> Any:
+    """Merging takes this directive off the patch itself, so it is gone when the patch is shown."""
+    if not isinstance(patch, dict):
+        return patch
+    if patch.get("$patch") == "replace":
+        return {key: value for key, value in patch.items() if key != "$patch"}
+    return {key: _without_replace(value) for key, value in patch.items()}
 
 
 def _unfit(patched: Any, problem: str) -> status.ApiError:
