@@ -44,7 +44,7 @@ def set_up_once() -> None:
     set_up(settings.get("log_level", "warning"), settings.get("log_format", "text"))
 
 
-@main.command()
+@main.command(short_help="Print what this is and which Kubernetes API it serves.")
 @log_options
 def version() -> None:
     """Print the versions of Headgate and of the Kubernetes API that it serves."""

@@ -11,12 +11,15 @@ import click
 
 from headgate.cli.cluster import COMPONENTS, Plan, UpProblem, run
 from headgate.cli.logs import log_options
-from headgate.kube.features import parse_features
+from headgate.kube.features import DEFAULTS, listing, parse_features
 
 _DEFAULT_LISTEN: Final = "127.0.0.1:6443"
 
 
-@click.command()
+_GATES: Final = "; ".join(f"{name}={str(on).lower()}" for name, on in listing(DEFAULTS).items())
+
+
+@click.command(short_help="Start a cluster in this process; kubectl works with it.")
 @click.option(
     "--data",
     type=click.Path(file_okay=False, path_type=Path),
@@ -63,7 +66,9 @@ _DEFAULT_LISTEN: Final = "127.0.0.1:6443"
     metavar="NAME=QUANTITY",
     help="A further resource of each simulated node, such as nvidia.com/gpu=4. May be repeated.",
 )
-@click.option("--feature-gates", default="", metavar="A=true,B=false", help="Switch features on or off.")
+@click.option(
+    "--feature-gates", default="", metavar="A=true,B=false", help=f"Switch features on or off. They are: {_GATES}."
+)
 @log_options
 def command(
     data: Path,

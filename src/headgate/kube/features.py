@@ -1,8 +1,8 @@
 """Feature gates as values: which ones exist, what they default to, and how ``A=true,B=false`` is read.
 
 A :class:`Features` is passed to whoever asks; nothing in Headgate looks a gate up in a global. Gates that belong to
-Kubernetes alone are not here: they behave as they do in Kubernetes v1.35 and cannot be switched. A gate that upstream
-renamed is one row with an alias; setting the same gate twice, under whichever names, must agree.
+Kubernetes alone are not here: they behave as they do in Kubernetes v1.35 and cannot be switched. A gate comes here
+together with what it switches: a switch without effect would be a lie. Setting the same gate twice must agree.
 """
 
 from __future__ import annotations
@@ -16,11 +16,6 @@ class Features(msgspec.Struct, frozen=True, kw_only=True):
     """The switches, one field per gate. The defaults are what a cluster gets that says nothing."""
 
     pod_scheduling_readiness: bool = True
-    queue_allocation_gate: bool = True
-    scheduling_gated_by: bool = False
-    admission_gated_by: bool = True
-    pod_integration_fast_quota_release: bool = True
-    gang_atomic_ungate: bool = True
     mutable_pod_resources_for_suspended_jobs: bool = False
     mutable_scheduling_directives_for_suspended_jobs: bool = False
 
@@ -31,25 +26,15 @@ DEFAULTS: Final = Features()
 class Gate(msgspec.Struct, frozen=True):
     name: str
     field: str
-    aliases: tuple[str, ...] = ()
 
 
 GATES: Final = (
     Gate("PodSchedulingReadiness", "pod_scheduling_readiness"),
-    Gate("QueueAllocationGate", "queue_allocation_gate", ("SchedulingGatesQueueAdmission",)),
-    Gate("SchedulingGatedBy", "scheduling_gated_by"),
-    Gate("AdmissionGatedBy", "admission_gated_by"),
-    Gate(
-        "PodIntegrationFastQuotaRelease",
-        "pod_integration_fast_quota_release",
-        ("FastQuotaReleaseInPodIntegration",),
-    ),
-    Gate("GangAtomicUngate", "gang_atomic_ungate"),
     Gate("MutablePodResourcesForSuspendedJobs", "mutable_pod_resources_for_suspended_jobs"),
     Gate("MutableSchedulingDirectivesForSuspendedJobs", "mutable_scheduling_directives_for_suspended_jobs"),
 )
 
-_BY_NAME: Final = {name: gate for gate in GATES for name in (gate.name, *gate.aliases)}
+_BY_NAME: Final = {gate.name: gate for gate in GATES}
 
 # The spellings that Go's ParseBool reads, because that is what users of --feature-gates know.
 _BOOLEANS: Final = {

@@ -62,8 +62,10 @@ class App:
             _log.exception("%s %s failed", request.method, request.path)
             answer = views.refuse(status.internal_error("the server met a bug of its own; its log has the details"))
         if isinstance(answer, Watch):
+            _log.debug("%s %s watches", request.method, request.path)
             await self._stream(answer, receive, send)
         else:
+            _log.debug("%s %s %d", request.method, request.path, answer.status)
             await _send(send, answer, headers, head_only=request.method == "HEAD")
 
     async def _stream(self, watch: Watch, receive: Receive, send: Send) -> None:
