@@ -61,4 +61,3 @@ class WaitRevision(msgspec.Struct, frozen=True):
 
 
 Effect = Commit | WaitRevision
-Answer = "Response | Watch"

@@ -81,7 +81,9 @@ def read_page(call: Call, wanted: options.ListOptions) -> Generator[Effect, Any,
         if wanted.resource_version not in ("", "0"):
             return status.bad_request("specifying resource version is not allowed when using continue")
         at, after = position.revision, position.after
-        if at > call.api.store.committed:
+        if at == revisions.NEWEST:
+            at = None
+        elif at > call.api.store.committed:
             return status.too_large_resource_version(at, call.api.store.committed)
     else:
         revision = revisions.parse_revision(wanted.resource_version)
@@ -110,7 +112,7 @@ def collect(
     while True:
         page = store.page(kind.resource, namespace, at=at, after=after, limit=wanted.limit)
         if isinstance(page, Compacted):
-            return status.expired(_expired_text(wanted))
+            return _expired(call, wanted, after)
         at = page.revision
         for index, item in enumerate(page.items):
             if not everything and not selected(item, wanted.label_selector, wanted.field_selector):
@@ -135,12 +137,9 @@ def _list_meta(call: Call, revision: Revision, last: Item | None, remaining: int
     return meta
 
 
-def _expired_text(wanted: options.ListOptions) -> str:
-    if not wanted.continue_token:
-        return f"too old resource version: {wanted.resource_version}"
-    return (
-        "The provided continue parameter is too old to display a consistent list result. You can start a new list "
-        "without the continue parameter, or use the continue token in this response to retrieve the remainder of the "
-        "results. Continuing with the provided token results in an inconsistent list - objects that were created, "
-        "modified, or deleted between the time the first chunk was returned and now may show up in the list."
-    )
+def _expired(call: Call, wanted: options.ListOptions, after: tuple[str, str] | None) -> status.ApiError:
+    """A paged list that took too long may go on with what is there now, if the client prefers that."""
+    if after is None:
+        return status.expired(f"too old resource version: {wanted.resource_version}")
+    position = revisions.Position(revisions.NEWEST, after)
+    return status.continue_expired(revisions.encode_token(call.kind, call.namespace, position))

@@ -18,6 +18,7 @@ from headgate.kube import errors, status
 from headgate.store import Revision
 
 WAIT_S: Final = 3.0
+NEWEST: Final = Revision(-1)  # in a token: go on from the key, but read what is there now
 _TOKEN_VERSION: Final = "meta.k8s.io/v1"
 _BAD_TOKEN: Final = "continue key is not valid"
 _MAX_UINT64: Final = 2**64

@@ -61,8 +61,7 @@ class Watch:
         store = self._call.api.store
         changes = store.changes(self.resource, self._position)
         if isinstance(changes, Compacted):
-            text = f"too old resource version: {self._position} ({changes.oldest})"
-            yield self._end(status.expired(text))
+            yield self._end(status.too_old_resource_version(self._position, changes.oldest))
             return
         for change in changes:
             self._position = change.revision
@@ -173,5 +172,5 @@ def watch(call: Call, wanted: options.ListOptions) -> Generator[Effect, Any, Res
     store = call.api.store
     since = revision or store.committed
     if not wanted.send_initial_events and since < store.oldest:
-        failure = status.expired(f"too old resource version: {since} ({store.oldest})")
+        failure = status.too_old_resource_version(since, store.oldest)
     return Watch(call, wanted, since, failure)

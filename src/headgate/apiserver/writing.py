@@ -76,8 +76,8 @@ def create(call: Call, obj: Object, *, dry_run: bool) -> Steps:
             attempt["metadata"]["name"] = metadata["generateName"][:_GENERATED_BASE_MAX] + call.moment.new_suffix()
         written = yield from _create_once(call, attempt, dry_run)
         if not (isinstance(written, status.ApiError) and written.reason == "AlreadyExists" and generate):
-            break
-    return written
+            return written
+    return status.generate_name_conflict(call.resource, attempt["metadata"]["name"])
 
 
 def _create_once(call: Call, obj: Object, dry_run: bool) -> Steps:
@@ -115,6 +115,7 @@ def prepare_create(call: Call, obj: Object) -> Object | status.ApiError:
     problems = _allocate(call, obj, None)
     if problems:
         return status.invalid(call.named_kind, metadata.get("name", ""), problems)
+    call.warn(*strategy.early_warnings(obj, call.context))
     strategy.prepare_create(obj, call.context)
     problems = strategy.validate_create(obj, call.context) or validate_common_meta(metadata, namespaced=kind.namespaced)
     if problems:

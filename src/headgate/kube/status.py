@@ -213,14 +213,6 @@ def too_old_resource_version(wanted: int, oldest: int) -> ApiError:
     return expired(f"too old resource version: {wanted} ({oldest})")
 
 
-def watch_expired() -> ApiError:
-    return expired("The resourceVersion for the provided watch is too old.")
-
-
-def list_expired() -> ApiError:
-    return expired("The resourceVersion for the provided list is too old.")
-
-
 def continue_expired(token: str) -> ApiError:
     """``token`` continues the list at the newest revision, for clients that prefer that to starting again."""
     message = (

@@ -123,3 +123,14 @@ def test_a_revision_from_the_future_is_a_timeout_that_says_to_come_back() -> Non
     assert (refused.status, refused.body["reason"]) == (504, "Timeout")
     assert refused.body["details"]["retryAfterSeconds"] == 1
     assert ("Retry-After", "1") in refused.headers
+
+
+def test_a_paged_list_that_took_too_long_may_go_on_with_what_is_there_now() -> None:
+    server = with_maps("a", "b", "c")
+    first = server.get(MAPS, limit=1).body
+    server.post(MAPS, {"metadata": {"name": "b2"}})
+    server.api.store.compact(server.api.store.committed)
+    expired = server.get(MAPS, limit=2, **{"continue": first["metadata"]["continue"]})
+    assert (expired.status, expired.body["reason"]) == (410, "Expired")
+    rest = server.get(MAPS, **{"continue": expired.body["metadata"]["continue"]}).body
+    assert [item["metadata"]["name"] for item in rest["items"]] == ["b", "b2", "c"]

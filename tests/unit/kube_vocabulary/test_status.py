@@ -118,11 +118,6 @@ def failure(code: int, reason: str, message: str, details: dict[str, Any] | None
             failure(410, "Expired", "too old resource version: 5 (9)"),
         ),
         (
-            status.watch_expired(),
-            failure(410, "Expired", "The resourceVersion for the provided watch is too old."),
-        ),
-        (status.list_expired(), failure(410, "Expired", "The resourceVersion for the provided list is too old.")),
-        (
             status.timeout("request did not complete within the allotted timeout"),
             failure(504, "Timeout", "Timeout: request did not complete within the allotted timeout", {}),
         ),

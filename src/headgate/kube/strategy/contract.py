@@ -4,12 +4,12 @@ A :class:`Strategy` holds one kind's own steps of a write; its defaults are the 
 status, no rules of its own). The pipeline around it belongs to ``apiserver/``; the table is ``STRATEGIES`` in
 ``kube/strategy/__init__.py``; the rules themselves live in ``kube/validation/`` and ``kube/defaults/``.
 
-The order of a create: defaults, admission, system metadata, ``allocate``, ``prepare_create``, ``validate_create`` and,
-only if that found nothing, the common metadata rules, ``warnings_create``. The order of an update: namespace check,
-``allocate``, ``metadata.generation`` taken from the old object, ``prepare``, old uid / creationTimestamp /
-deletionTimestamp kept, common metadata rules *plus* ``validate`` in one list, ``warnings``. All objects are wire
-dictionaries in the form that ``kube/codec.py`` gives, in the version of the request; ``prepare_*`` change the new
-object in place and may share parts of the old one with it.
+The order of a create: defaults, admission, system metadata, ``allocate``, ``early_warnings``, ``prepare_create``,
+``validate_create`` and, only if that found nothing, the common metadata rules, ``warnings_create``. The order of an
+update: namespace check, ``allocate``, ``metadata.generation`` taken from the old object, ``prepare``, old uid /
+creationTimestamp / deletionTimestamp kept, common metadata rules *plus* ``validate`` in one list, ``warnings``. All
+objects are wire dictionaries in the form that ``kube/codec.py`` gives, in the version of the request; ``prepare_*``
+change the new object in place and may share parts of the old one with it.
 """
 
 from __future__ import annotations
@@ -94,6 +94,8 @@ class Strategy(msgspec.Struct, frozen=True, kw_only=True):
     namespaced: bool = True
     prepare_create: Create = leave
     validate_create: CheckCreate = no_errors
+    # What must be warned of before preparation makes it disappear.
+    early_warnings: WarnCreate = no_warnings
     warnings_create: WarnCreate = no_warnings
     update: UpdateRules = UpdateRules()
     subresources: Mapping[str, UpdateRules] = {}  # "status", "finalize", "resize", ...

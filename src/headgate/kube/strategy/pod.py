@@ -10,6 +10,7 @@ from typing import Final
 from headgate.kube.addresses import warnings_for_ip
 from headgate.kube.errors import FieldErrors
 from headgate.kube.pods import strategy
+from headgate.kube.pods.app_armor import app_armor_warnings
 from headgate.kube.pods.warnings import pod_warnings
 from headgate.kube.strategy.contract import Context, Object, Strategy, UpdateRules
 from headgate.kube.validation.pod import (
@@ -27,6 +28,10 @@ def _prepare_create(obj: Object, ctx: Context) -> None:
 
 def _validate_create(obj: Object, ctx: Context) -> FieldErrors:
     return validate_pod_create(obj, ctx.features)
+
+
+def _early_warnings(obj: Object, ctx: Context) -> list[str]:
+    return app_armor_warnings(obj)
 
 
 def _warnings_create(obj: Object, ctx: Context) -> list[str]:
@@ -78,6 +83,7 @@ def _validate_ephemeral(new: Object, old: Object, ctx: Context) -> FieldErrors:
 POD: Final = Strategy(
     prepare_create=_prepare_create,
     validate_create=_validate_create,
+    early_warnings=_early_warnings,
     warnings_create=_warnings_create,
     update=UpdateRules(prepare=_prepare_update, validate=_validate_update, reset_fields=(("status",),)),
     subresources={
