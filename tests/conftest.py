@@ -30,6 +30,7 @@ COMPLETE = pytest.StashKey[bool]()
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("headgate")
     group.addoption("--patch-pairs", type=int, default=3000, help="objects and patches to compare on both servers")
+    group.addoption("--spoiled-step", type=int, default=9, help="try every n-th of the ways to spoil a manifest")
     group.addoption("--random-patches", action="store_true", help="draw other patches on every run")
 
 
