@@ -1,6 +1,7 @@
 """A good manifest made wrong, one place at a time: every field left out, emptied, doubled, out of range, retyped.
 
-The walk is exhaustive and always in the same order; who wants fewer takes every n-th.
+The walk is exhaustive and always in the same order; who wants fewer takes every n-th. CEL expressions are left as they
+are: the embedded server stores them and does not compile them.
 """
 
 from __future__ import annotations
@@ -9,13 +10,14 @@ from collections.abc import Iterator
 from typing import Any
 
 Path = tuple[str | int, ...]
-LEFT_ALONE = {("apiVersion",), ("kind",), ("metadata", "namespace")}
+LEFT_ALONE = {("apiVersion",), ("kind",), ("metadata",), ("metadata", "namespace")}
+EXPRESSIONS = {"expression", "valueExpression"}
 
 
 def spoiled(manifest: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Pairs of what was done, and the manifest with it done."""
     for path, value in _places(manifest, ()):
-        if path in LEFT_ALONE or path == ("metadata",):
+        if path in LEFT_ALONE or path[-1] in EXPRESSIONS:
             continue
         name = ".".join(str(part) for part in path)
         yield f"without {name}", _changed(manifest, path, _REMOVED)
