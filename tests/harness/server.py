@@ -120,7 +120,7 @@ class Server:
         fresh = getattr(self._local, "connection", None) is None
         try:
             return self._once(method, path, sent, body)
-        except (http.client.HTTPException, ConnectionError):
+        except (http.client.HTTPException, OSError):
             # A server may close an idle connection at any time; only a fresh one that breaks is news.
             self._drop()
             if fresh:

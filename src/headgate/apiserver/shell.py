@@ -23,6 +23,7 @@ from headgate.store.shell import CommitFailed, Committer
 
 _SUFFIX_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 _BOOKMARK_EVERY_S: Final = 60.0
+_LATE_S: Final = 0.05  # clients complain of a watch that ends before its time, never of one that ends after
 
 
 def _new_suffix() -> str:
@@ -111,7 +112,7 @@ class Endpoint:
         sleepers = self._sleepers.setdefault(watch.resource, set())
         sleepers.add(wake)
         loop = asyncio.get_running_loop()
-        ends = loop.time() + watch.timeout_s
+        ends = loop.time() + watch.timeout_s + _LATE_S
         bookmark_due = loop.time() + _BOOKMARK_EVERY_S
         try:
             while not self._stopping:

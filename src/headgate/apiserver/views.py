@@ -14,9 +14,10 @@ import yaml
 
 from headgate.apiserver import records
 from headgate.apiserver.call import Call
+from headgate.apiserver.kinds.kind import Kind
 from headgate.apiserver.messages import Response
 from headgate.apiserver.negotiation import YAML, Output
-from headgate.apiserver.tables import table
+from headgate.apiserver.tables import table, visible_metadata
 from headgate.kube import status
 from headgate.store import Item
 
@@ -130,8 +131,9 @@ def include_object(call: Call) -> str | status.ApiError:
     return wanted or "Metadata"
 
 
-def partial(obj: Mapping[str, Any], version: str) -> Object:
-    return {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{version}", "metadata": obj["metadata"]}
+def partial(kind: Kind, obj: Object, version: str) -> Object:
+    metadata = visible_metadata(kind, obj)
+    return {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{version}", "metadata": metadata}
 
 
 def as_table(
@@ -157,7 +159,7 @@ def _converted(call: Call, objects: Sequence[Object], list_meta: Object, *, sing
         return as_table(call, objects, list_meta)
     if view == "PartialObjectMetadata":
         if single:
-            return partial(objects[0], version)
+            return partial(call.kind, objects[0], version)
         text = f"you requested PartialObjectMetadata, but the requested object is a list (*{_go_type(call)}List)"
         return status.ApiError(406, "NotAcceptable", text)
     if single:
@@ -167,7 +169,7 @@ def _converted(call: Call, objects: Sequence[Object], list_meta: Object, *, sing
         "kind": "PartialObjectMetadataList",
         "apiVersion": f"meta.k8s.io/{version}",
         "metadata": list_meta,
-        "items": [partial(obj, version) for obj in objects] or None,
+        "items": [partial(call.kind, obj, version) for obj in objects] or None,
     }
 
 

@@ -128,7 +128,7 @@ class Watch:
             data = self._as_table(data)
         elif view != "object":
             obj = msgspec.json.decode(data) if isinstance(data, bytes) else data
-            data = views.partial(obj, self._call.output.version)
+            data = views.partial(self._call.kind, obj, self._call.output.version)
         encoded = data if isinstance(data, bytes) else _encoder.encode(data)
         return b'{"type":"%s","object":%s}\n' % (event.encode(), encoded)
 

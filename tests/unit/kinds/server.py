@@ -90,10 +90,14 @@ def decode(body: Object) -> Object | str:
     if decoded.error is not None:
         return f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {decoded.error}'
     decoded.obj.setdefault("metadata", {})
+    _default(kind, decoded.obj)
+    return _print({**decoded.obj, "apiVersion": body["apiVersion"], "kind": body["kind"]})
+
+
+def _default(kind: GroupVersionKind, obj: Object) -> None:
     defaulter = DEFAULTERS.get((kind.group, kind.version, kind.kind))
     if defaulter is not None:
-        defaulter(decoded.obj)
-    return _print({**decoded.obj, "apiVersion": body["apiVersion"], "kind": body["kind"]})
+        defaulter(obj)
 
 
 def _refusal(errors: FieldErrors) -> Answer:
@@ -121,7 +125,11 @@ def create(body: Object, *, features: Features | None = None, others: tuple[Obje
     strategy.prepare_create(obj, ctx)
     found = strategy.validate_create(obj, ctx)
     found = found or validate_common_meta(obj["metadata"], namespaced=strategy.namespaced)
-    return _refusal(found) if found else Answer(body=_print(obj), warnings=strategy.warnings_create(obj, ctx))
+    if found:
+        return _refusal(found)
+    warnings = strategy.warnings_create(obj, ctx)
+    _default(_kind_of(obj), obj)
+    return Answer(body=_print(obj), warnings=warnings)
 
 
 def update(body: Object, old: Object, subresource: str = "", *, features: Features | None = None) -> Answer:

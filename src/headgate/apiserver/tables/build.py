@@ -68,13 +68,13 @@ def _row(printer: Printer, kind: Kind, item: Object, now: float, include_object:
             row["object"] = {
                 "kind": "PartialObjectMetadata",
                 "apiVersion": f"meta.k8s.io/{version}",
-                "metadata": _metadata(kind, stored),
+                "metadata": visible_metadata(kind, stored),
             }
     return row
 
 
-def _metadata(kind: Kind, stored: Object) -> Object:
-    """What a row tells of its object; an annotation that stands for a field of old is not told."""
+def visible_metadata(kind: Kind, stored: Object) -> Object:
+    """What a row, or metadata alone, tells of an object; an annotation that stands for a field of old is not told."""
     metadata: Object = stored.get("metadata") or {}
     annotations = metadata.get("annotations")
     if kind.kind != "DaemonSet" or not annotations or TEMPLATE_GENERATION not in annotations:

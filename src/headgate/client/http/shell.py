@@ -6,6 +6,7 @@ the writes. What comes back is bytes; nothing is decoded, retried or logged here
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import ssl
 import tempfile
@@ -21,6 +22,7 @@ from headgate.client.transport import Lines, Request, Response, Unreachable, spl
 
 POOL: Final = 32
 _USER_AGENT: Final = "headgate"
+_GOODBYE_S: Final = 0.1
 _CONNECT_S: Final = 10.0
 _ANSWER_S: Final = 60.0
 
@@ -56,6 +58,8 @@ class Http:
     async def close(self) -> None:
         await self._requests.close()
         await self._watches.close()
+        # TLS says goodbye in both directions; requests that were cancelled are still waiting for the server's half.
+        await asyncio.sleep(_GOODBYE_S)
 
     async def _send(self, request: Request) -> Response:
         timeout = aiohttp.ClientTimeout(total=_ANSWER_S, sock_connect=_CONNECT_S)
@@ -105,6 +109,9 @@ class _Lines:
             raise Unreachable(f"the watch broke off: {error or type(error).__name__}") from error
 
     async def close(self) -> None:
+        connection = self._answer.connection
+        if connection is not None and connection.transport is not None:
+            connection.transport.abort()  # a watch is cut, not ended: there is nothing to say goodbye for
         self._answer.close()
 
 

@@ -135,8 +135,9 @@ def _prepare_job_create(obj: Object, ctx: Context) -> None:
     written = dict(template.get("metadata", {}).get("labels") or {})
     if not obj["spec"].get("manualSelector"):
         _generate_selector(obj)
-    if not metadata.get("labels"):
-        metadata["labels"] = dict(template.get("metadata", {}).get("labels") or {})
+    # Without labels of its own it wears the pods'; if those are all generated, defaulting adds them after validation.
+    if not metadata.get("labels") and written:
+        metadata["labels"] = dict(template["metadata"]["labels"])
         _own_labels(metadata, written)
     _prepare_create(obj, ctx)
 
