@@ -28,7 +28,7 @@ TEMPORARY = re.compile(r"/[\w./-]*kubectl-edit-[\w.-]+|/tmp/(?:LIVE|MERGED)-\d+"
 BLANKS = re.compile(r"[ \t]{2,}|\t")
 DIFF_HEADER = re.compile(r"^(diff -u -N|---|\+\+\+) .*$", re.M)
 LOG_PREFIX = re.compile(r"^([IWE])\d{4} [\d:.]+ +\d+ ", re.M)
-REVISION = re.compile(r"(?<=Resource Version:)\s+\d+")
+REVISION = re.compile(r"(?<=Resource Version:)\s+\d+|(?<=resourceVersion:) \"\d+\"")
 NODE_PORT = re.compile(r"\b3[0-2]\d{3}(?=/)|(?<=HealthCheck NodePort:)\s+\d+")
 CREATED = re.compile(r"(?<=Created on:)\s+[-\d]+ [:\d]+ \+0000 UTC")
 WATCH_LIMIT_S = 15.0
