@@ -7,7 +7,6 @@ from typing import Final
 from headgate.kube.strategy.adapt import checks, checks_update
 from headgate.kube.strategy.contract import Context, Object, Strategy, UpdateRules
 from headgate.kube.strategy.prepare import (
-    PLAIN_STATUS,
     SPEC,
     STATUS,
     bump_generation,
@@ -15,6 +14,7 @@ from headgate.kube.strategy.prepare import (
     drop_status,
     drop_status_start_generation,
     keep_spec,
+    keep_spec_and_metadata,
     keep_status,
     keep_status_count_spec,
     start_generation,
@@ -125,9 +125,8 @@ NETWORKING: Final[dict[str, Strategy]] = {
         namespaced=False,
         prepare_create=drop_status,
         validate_create=checks(validate_service_cidr_create),
-        update=UpdateRules(
-            prepare=keep_status, validate=checks_update(validate_service_cidr_update), reset_fields=STATUS
-        ),
-        subresources=PLAIN_STATUS,
+        # No fields are reset for ownership: the real server names them for a version that is not served.
+        update=UpdateRules(prepare=keep_status, validate=checks_update(validate_service_cidr_update)),
+        subresources={"status": UpdateRules(prepare=keep_spec_and_metadata)},
     ),
 }

@@ -369,7 +369,9 @@ TEMPLATES: Final[dict[str, Strategy]] = {
         validate_create=with_features(validate_pod_template_create),
         warnings_create=lambda obj, ctx: pod_template_warnings(obj.get("template") or {}, "template"),
         update=UpdateRules(
-            prepare=_prepare_pod_template_update, validate=update_with_features(validate_pod_template_update)
+            prepare=_prepare_pod_template_update,
+            validate=update_with_features(validate_pod_template_update),
+            warnings=lambda new, old, ctx: pod_template_warnings(new.get("template") or {}, "template"),
         ),
     ),
     "ReplicationController": Strategy(
