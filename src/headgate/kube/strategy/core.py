@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Final
 
 from headgate.kube.strategy.adapt import checks, checks_update
@@ -145,10 +146,16 @@ def _settle_data_sources(spec: Object, old: Object) -> None:
 _CLASSIC_SOURCES: Final = (("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot"))
 
 
+def _drawn_name(uid: str) -> str:
+    """A name in the form of a uid, drawn from the object's own: it must not be the same."""
+    drawn = hashlib.sha256(uid.encode()).hexdigest()
+    return "-".join((drawn[:8], drawn[8:12], drawn[12:16], drawn[16:20], drawn[20:32]))
+
+
 def _name_limit_range(obj: Object, ctx: Context) -> None:
     """The one kind that may be created without any name."""
     if not obj["metadata"].get("name"):
-        obj["metadata"]["name"] = obj["metadata"].get("uid", "")
+        obj["metadata"]["name"] = _drawn_name(obj["metadata"].get("uid", ""))
 
 
 def _clean_secret_references(obj: Object) -> None:
