@@ -150,7 +150,7 @@ def _headers(accept: str, others: Mapping[str, str]) -> dict[str, str]:
 def encoded(body: Any) -> bytes | None:
     if body is None or isinstance(body, bytes):
         return body
-    return body.encode() if isinstance(body, str) else json.dumps(body).encode()
+    return body.encode() if isinstance(body, str) else json.dumps(body, separators=(",", ":")).encode()
 
 
 def filled(text: str, namespace: str, saved: Mapping[str, Any]) -> str:

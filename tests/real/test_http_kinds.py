@@ -22,8 +22,8 @@ def minimal_life(kind: Kind) -> list[AnyStep]:
         post(kind.collection, kind.manifest("small", kind.minimal)).named("made"),
         get(kind.path("small")),
         get(kind.path("small"), TABLE),
-        put(kind.path("small"), Edited("made")),
-        put(kind.path("small"), Edited("made", {"metadata": {"labels": {"a": "b"}}})),
+        put(kind.path("small"), Edited("made")).named("again"),
+        put(kind.path("small"), Edited("again", {"metadata": {"labels": {"a": "b"}}})),
         delete(kind.path("small")),
         get(kind.path("small")),
     ]

@@ -91,7 +91,7 @@ def _run(
     head = {"apiVersion": subject.api_version, "kind": subject.kind}
 
     def ask(method: str, where: str, kind: str, body: Any) -> Seen:
-        answer = server.request(method, where, {"Content-Type": kind}, json.dumps(body).encode())
+        answer = server.request(method, where, {"Content-Type": kind}, json.dumps(body, separators=(",", ":")).encode())
         normal = seen(answer, normaliser)
         return Seen(normal.status, normal.headers, sorted_causes(normal.body))
 
