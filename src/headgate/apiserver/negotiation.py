@@ -23,6 +23,10 @@ _SUPPORTED: Final = (JSON, YAML, PROTOBUF)
 _SPOKEN: Final = (JSON, YAML)
 _STREAMED: Final = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
 
+_NO_PROTOBUF: Final = (
+    "the embedded API server does not read protobuf bodies yet: send JSON or YAML"
+    " (with kubectl, write the object to a file and use 'kubectl apply -f FILE')"
+)
 _MALFORMED_PARAMETER: Final = re.compile(r";(?!\s*$)(?!\s*[\w!#$&^.+-]+=)")
 
 View = Literal["object", "Table", "PartialObjectMetadata", "PartialObjectMetadataList"]
@@ -152,4 +156,6 @@ def input_type(content_type: str) -> str | status.ApiError:
     media_type = content_type.partition(";")[0].strip().lower() or JSON
     if media_type in _SPOKEN and not _MALFORMED_PARAMETER.search(content_type):
         return media_type
+    if media_type == PROTOBUF:
+        return status.ApiError(415, "UnsupportedMediaType", _NO_PROTOBUF)
     return status.unsupported_media_type(_SUPPORTED)

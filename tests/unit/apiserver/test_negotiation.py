@@ -46,6 +46,7 @@ def test_a_body_without_a_type_is_json_and_protobuf_is_refused() -> None:
     refused = negotiation.input_type("application/vnd.kubernetes.protobuf")
     assert isinstance(refused, ApiError)
     assert refused.code == 415
+    assert "kubectl apply -f" in refused.message
 
 
 @pytest.mark.parametrize(
