@@ -1,0 +1,43 @@
+"""Rules of the house that no linter knows."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+MODULES = sorted((ROOT / "src").rglob("*.py"))
+TOO_LONG = 600
+
+
+def test_the_locked_requirements_are_those_of_the_package() -> None:
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    lines = (ROOT / "requirements" / "runtime.in").read_text().splitlines()
+    assert [line for line in lines if line and not line.startswith("#")] == declared
+
+
+@pytest.mark.parametrize("name", ["runtime", "dev"])
+def test_every_locked_package_has_a_hash_and_no_index_is_named(name: str) -> None:
+    text = (ROOT / "requirements" / f"{name}.txt").read_text()
+    assert "://" not in text
+    packages = re.split(r"\n(?=[a-z0-9][\w.-]*==)", text)[1:]
+    assert packages
+    assert all("--hash=sha256:" in package for package in packages)
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_module_says_what_it_is_and_can_be_read_in_a_sitting(module: Path) -> None:
+    text = module.read_text()
+    assert ast.get_docstring(ast.parse(text)), "say in the first lines what this module is"
+    assert text.count("\n") < TOO_LONG
+
+
+def test_the_python_that_is_promised_is_the_python_that_is_checked() -> None:
+    config = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert config["project"]["requires-python"] == ">=3.11"
+    assert config["tool"]["mypy"]["python_version"] == "3.11"
+    assert config["tool"]["ruff"]["target-version"] == "py311"
