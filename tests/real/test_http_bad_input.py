@@ -106,7 +106,7 @@ PATHS = [
         "/api/v1/",
         "/apis/apps/",
         "/apis/apps/v1/",
-        "/api/v1/namespaces/",
+        "/api/v1/namespaces/?fieldSelector=metadata.name%3Ddefault",
         "/api/v1/namespaces/default/",
         "/api/v1/namespaces/default/pods/",
     ),

@@ -51,22 +51,29 @@ def test_every_patch_has_the_same_result(both: Both, subject: Subject, request: 
         sequence=st.lists(patches(subject), min_size=PATCHES_PER_OBJECT, max_size=PATCHES_PER_OBJECT),
     )
     def compare(part: dict[str, Any], sequence: list[Patch]) -> None:
-        name = f"p{next(_numbers)}"
-        real, ours = both.on_each(lambda server: _run(server, subject, namespace, name, part, sequence))
         titles = [
             f"POST {json.dumps(subject.base(part))}",
             *(f"{each.kind} {each.query} {json.dumps(each.body)}" for each in sequence),
         ]
-        found = [
-            difference
-            for number, (title, one, other) in enumerate(zip(titles, real, ours, strict=True))
-            for difference in differences(f"patches of {subject.name}: {name}", f"{number}. {title}", one, other)
-        ]
-        answers = {
-            f"{number}. {title}": pair for number, (title, *pair) in enumerate(zip(titles, real, ours, strict=True))
-        }
+
+        def attempt() -> None:
+            name = f"p{next(_numbers)}"
+            real, ours = both.on_each(lambda server: _run(server, subject, namespace, name, part, sequence))
+            answers = {
+                f"{number}. {title}": (one, other)
+                for number, (title, one, other) in enumerate(zip(titles, real, ours, strict=True))
+            }
+            case = f"patches of {subject.name}: {name}"
+            found = [each for step, pair in answers.items() for each in differences(case, step, *pair)]
+            both.judge(found, answers)
+
         try:
-            both.judge(found, {title: (one, other) for title, (one, other) in answers.items()})
+            try:
+                attempt()
+            except AssertionError:
+                # The real server tries a write on what its cache holds and again on what is stored; a warning about
+                # the former may stay in its answer. What differs for a reason differs the second time as well.
+                attempt()
         except AssertionError as difference:
             if not collecting:
                 raise
