@@ -22,6 +22,7 @@ from harness.real import HOW_TO_GET_THEM, RealServer, binaries
 from harness.server import Server
 from real.allowed_differences import ALLOWED
 
+ABSENT = "the real Kubernetes binaries are absent"
 HERE = Path(__file__).parent
 USED = pytest.StashKey[set[str]]()
 COMPLETE = pytest.StashKey[bool]()
@@ -47,7 +48,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def kube_binaries() -> Path:
     folder = binaries()
     if folder is None:
-        complaint = f"the real Kubernetes binaries are absent: {HOW_TO_GET_THEM}"
+        complaint = f"{ABSENT}: {HOW_TO_GET_THEM}"
         if os.environ.get("HEADGATE_REQUIRE_KUBE") == "1":
             pytest.fail(complaint, pytrace=False)
         pytest.skip(complaint)
@@ -93,6 +94,9 @@ def both(
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
     report = yield
+    if report.skipped and isinstance(report.longrepr, tuple) and ABSENT in report.longrepr[2]:
+        # One place for all of them, so that the summary says it in one line.
+        report.longrepr = (str(HERE / "conftest.py"), 1, report.longrepr[2])
     servers = getattr(item, "funcargs", {})
     if report.failed and not isinstance(getattr(call.excinfo, "value", None), AssertionError):
         for name in ("real_server", "embedded_server"):

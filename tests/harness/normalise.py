@@ -25,6 +25,7 @@ REVISION_IN_TEXT = re.compile(
 REVISION_IN_OBJECT = re.compile(r'(?P<before>resourceVersion\\*":\\*")(?P<revision>\d+)')
 HASH = re.compile(r"\?hash=[0-9A-Za-z_%-]+")
 QUOTED_OBJECT = re.compile(r'Invalid value: ("\{(?:[^"\\]|\\.)*\}")')
+ALLOCATED_PORT = re.compile(r"(?<=Duplicate value: )3\d{4}\b|(?<=duplicate nodePort: \{TCP )\d+")
 ALLOCATED_IP = re.compile(r'(?<=IPAddress.networking.k8s.io ")[0-9.]+')
 AGE = re.compile(r"\d+(?:\.\d+)?(?:ms|s|m|h|d|y)(?:\d+[smhd])*")
 AGE_COLUMNS = frozenset({"Age", "Last Seen", "First Seen", "Duration", "Last Schedule"})
@@ -75,6 +76,7 @@ class Normaliser:
         for base in self._bases:
             text = base.sub(lambda found: self._token("name", found[0]), text)
         text = QUOTED_OBJECT.sub(self._quoted_object, text)
+        text = ALLOCATED_PORT.sub(lambda found: self._token("port", found[0]), text)
         text = ALLOCATED_IP.sub(lambda found: self._token("ip", found[0]), text)
         text = HASH.sub("?hash=<hash>", text)
         for known, token in self._learned.items():
