@@ -27,6 +27,8 @@ ADDRESS = re.compile(r"\b10\.\d+\.\d+\.\d+\b(?!/)")
 TEMPORARY = re.compile(r"/[\w./-]*kubectl-edit-[\w.-]+|/tmp/(?:LIVE|MERGED)-\d+")
 BLANKS = re.compile(r"[ \t]{2,}|\t")
 DIFF_HEADER = re.compile(r"^(diff -u -N|---|\+\+\+) .*$", re.M)
+# When kubectl's own time is up, its reflector may or may not notice first that the watch it closed is closed.
+REFLECTOR = re.compile(r"^I\d{4} .* \"Warning: watch ended with error\" .*very short watch.*\n", re.M)
 LOG_PREFIX = re.compile(r"^([IWE])\d{4} [\d:.]+ +\d+ ", re.M)
 REVISION = re.compile(r"(?<=Resource Version:)\s+\d+|(?<=resourceVersion:) \"\d+\"")
 NODE_PORT = re.compile(r"\b3[0-2]\d{3}(?=/)|(?<=HealthCheck NodePort:)\s+\d+")
@@ -143,6 +145,6 @@ class Session:
     def _text(self, text: str) -> str:
         text = TEMPORARY.sub("<file>", DIFF_HEADER.sub("<file header>", text))
         text = CREATED.sub(" <date>", text)
-        text = NODE_PORT.sub("<port>", REVISION.sub(" <revision>", LOG_PREFIX.sub(r"\1 ", text)))
+        text = NODE_PORT.sub("<port>", REVISION.sub(" <revision>", LOG_PREFIX.sub(r"\1 ", REFLECTOR.sub("", text))))
         text = self._normaliser.text(text)
         return BLANKS.sub("  ", ADDRESS.sub("<ip>", AGE.sub("<age>", text)))
