@@ -50,7 +50,14 @@ STORAGE_KINDS: tuple[Kind, ...] = (
         {"spec": {"persistentVolumeReclaimPolicy": "Retain"}},
         namespaced=False,
         has_status=True,
-        status={"status": {"phase": "Released", "reason": "r", "message": "m"}},
+        status={
+            "status": {
+                "phase": "Released",
+                "reason": "r",
+                "message": "m",
+                "lastPhaseTransitionTime": "2020-01-01T00:00:00Z",
+            }
+        },
     ),
     Kind(
         "storage.k8s.io/v1",
