@@ -8,14 +8,17 @@ yields, and delivers the :class:`Response` or the watch it ends with.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from headgate.store import Revision
 
-if TYPE_CHECKING:
-    pass
+
+class Peer(msgspec.Struct, frozen=True):
+    """Who a connection's client certificate says its holder is; the transport has verified the certificate."""
+
+    common_name: str
+    organizations: tuple[str, ...] = ()
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -26,6 +29,8 @@ class Request(msgspec.Struct, frozen=True):
     query: str = ""
     headers: Mapping[str, str] = {}
     body: bytes = b""
+    peer: Peer | None = None  # without a good client certificate, or without a connection: nobody
+    bad_certificate: bool = False  # one was shown that nobody here vouches for
 
     def header(self, name: str) -> str:
         return self.headers.get(name, "")

@@ -126,7 +126,8 @@ class _Quiet(uvicorn.Server):
 def listen(host: str, port: int) -> socket.socket:
     """Bind at once, so that a port in use is known before anything else is set up."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    sock = socket.socket(family, socket.SOCK_STREAM)
+    # The protocol is named because asyncio sends small answers at once only on sockets that it knows to be TCP's.
+    sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         sock.bind((host, port))
