@@ -22,7 +22,10 @@ class Peer(msgspec.Struct, frozen=True):
 
 
 class Request(msgspec.Struct, frozen=True):
-    """One HTTP request, fully read. Header names are lower case; ``query`` is the raw query string."""
+    """One HTTP request, fully read. Header names are lower case; ``query`` is the raw query string.
+
+    Of a header that came more than once ``headers`` has the first value and ``repeated`` has all.
+    """
 
     method: str
     path: str
@@ -31,9 +34,16 @@ class Request(msgspec.Struct, frozen=True):
     body: bytes = b""
     peer: Peer | None = None  # without a good client certificate, or without a connection: nobody
     bad_certificate: bool = False  # one was shown that nobody here vouches for
+    repeated: Mapping[str, tuple[str, ...]] = {}
 
     def header(self, name: str) -> str:
         return self.headers.get(name, "")
+
+    def every(self, name: str) -> tuple[str, ...]:
+        """All values of a header that may come more than once."""
+        if name in self.repeated:
+            return self.repeated[name]
+        return (self.headers[name],) if name in self.headers else ()
 
 
 class Moment(msgspec.Struct, frozen=True):

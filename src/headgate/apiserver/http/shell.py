@@ -11,7 +11,7 @@ import gzip
 import logging
 import socket
 import uuid
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Iterable
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -43,7 +43,7 @@ class App:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        headers, repeated = gather_headers(scope["headers"])
         body = await _read_body(receive)
         if body is None:
             await _send(send, views.refuse(status.body_too_large(MAX_BODY_BYTES)), headers)
@@ -55,6 +55,7 @@ class App:
             query=scope["query_string"].decode("latin-1"),
             headers=headers,
             body=body,
+            repeated=repeated,
         )
         try:
             answer = await self._endpoint.answer(request)
@@ -74,6 +75,19 @@ class App:
             async for chunk in events:
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def gather_headers(pairs: Iterable[tuple[bytes, bytes]]) -> tuple[dict[str, str], dict[str, tuple[str, ...]]]:
+    """The first value of every header, and all values of those that came more than once."""
+    first: dict[str, str] = {}
+    repeated: dict[str, tuple[str, ...]] = {}
+    for raw_name, raw_value in pairs:
+        name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
+        if name in first:
+            repeated[name] = (*repeated.get(name, (first[name],)), value)
+        else:
+            first[name] = value
+    return first, repeated
 
 
 async def _read_body(receive: Receive) -> bytes | None:
