@@ -1,12 +1,13 @@
 """The embedded API server without sockets, clock or disk: requests go straight to ``handle``.
 
-Commits succeed at once unless a test says otherwise; time stands still until a test moves it.
+Commits succeed at once unless a test says otherwise; time stands still until a test moves it. Webhooks are functions
+that a test puts at a URL (:attr:`Embedded.webhooks`).
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 from urllib.parse import urlencode
@@ -17,7 +18,7 @@ from headgate import schemas
 from headgate.apiserver.api import Api, User
 from headgate.apiserver.handle import handle
 from headgate.apiserver.kinds.builtin import BUILTIN
-from headgate.apiserver.messages import Commit, Moment, Request, Response
+from headgate.apiserver.messages import CallWebhooks, Commit, Moment, Request, Response, WebhookAnswer, WebhookCall
 from headgate.apiserver.watching import Watch
 from headgate.kube.features import Features
 from headgate.kube.schema import Schemas
@@ -53,6 +54,7 @@ class Embedded:
         )
         self.epoch_s = 1_700_000_000.0
         self.disk_error: str | None = None
+        self.webhooks: dict[str, Callable[[WebhookCall], WebhookAnswer]] = {}  # by URL, without the query
         self._uids = (f"00000000-0000-4000-8000-{number:012d}" for number in itertools.count(1))
         self._suffixes = (f"{number:05d}" for number in itertools.count(1))
         if namespace:
@@ -70,6 +72,8 @@ class Embedded:
             return answer
 
     def _perform(self, effect: object) -> object:
+        if isinstance(effect, CallWebhooks):
+            return tuple(self._webhook(each) for each in effect.calls)
         if not isinstance(effect, Commit):
             return False
         if self.disk_error is not None:
@@ -77,6 +81,10 @@ class Embedded:
             return self.disk_error
         self.api.store.commit(effect.revision)
         return None
+
+    def _webhook(self, call: WebhookCall) -> WebhookAnswer:
+        answer = self.webhooks.get(call.url.partition("?")[0])
+        return answer(call) if answer else WebhookAnswer(problem=f'Post "{call.url}": connection refused')
 
     def call(
         self,

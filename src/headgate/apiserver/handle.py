@@ -1,7 +1,8 @@
 """The API server as one function: a request in, effects on the way, an answer out.
 
 ``handle`` is a generator without I/O. It authenticates, finds the kind and the verb, and lets the verb's module do
-the work; what it yields (``Commit``, ``WaitRevision``) its driver performs. Bad input never raises out of here.
+the work; what it yields (``Commit``, ``WaitRevision``, ``CallWebhooks``) its driver
+performs. Bad input never raises out of here.
 """
 
 from __future__ import annotations

@@ -75,4 +75,34 @@ class WaitRevision(msgspec.Struct, frozen=True):
     timeout_s: float
 
 
-Effect = Commit | WaitRevision
+class WebhookCall(msgspec.Struct, frozen=True):
+    """One POST of JSON. ``url`` is complete with its query; without a ``ca_bundle`` (PEM) the machine's roots count."""
+
+    url: str
+    body: bytes
+    timeout_s: float
+    ca_bundle: bytes = b""
+
+
+class WebhookAnswer(msgspec.Struct, frozen=True):
+    """What came back, or in the words of a Kubernetes client why nothing did.
+
+    ``no_client``: the call could not even be prepared, because of its certificates. ``problem``: it was made and
+    failed. Both empty: ``status``, ``content_type`` and ``body`` are the answer. ``took_s`` is how long it took.
+    """
+
+    status: int = 0
+    body: bytes = b""
+    content_type: str = ""
+    no_client: str = ""
+    problem: str = ""
+    took_s: float = 0.0
+
+
+class CallWebhooks(msgspec.Struct, frozen=True):
+    """Make these calls at the same time; send back a tuple of their :class:`WebhookAnswer`, in the same order."""
+
+    calls: tuple[WebhookCall, ...]
+
+
+Effect = Commit | WaitRevision | CallWebhooks

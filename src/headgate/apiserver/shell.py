@@ -16,8 +16,9 @@ from typing import Final
 
 from headgate.apiserver.api import Api
 from headgate.apiserver.handle import handle
-from headgate.apiserver.messages import Commit, Effect, Moment, Request, Response
+from headgate.apiserver.messages import CallWebhooks, Commit, Effect, Moment, Request, Response
 from headgate.apiserver.watching import Watch
+from headgate.apiserver.webhooks.shell import Webhooks
 from headgate.store import Change, Revision
 from headgate.store.shell import CommitFailed, Committer
 
@@ -43,6 +44,7 @@ class Endpoint:
         self._committer: Committer | None = None
         self._sleepers: Final[dict[str, set[asyncio.Event]]] = {}
         self._waiting: Final[list[tuple[Revision, asyncio.Future[bool]]]] = []
+        self._webhooks: Final = Webhooks()
         self._stopping = False
 
     def attach(self, committer: Committer) -> None:
@@ -67,6 +69,10 @@ class Endpoint:
             for event in events:
                 event.set()
 
+    async def close(self) -> None:
+        """Let go of the connections to webhooks."""
+        await self._webhooks.close()
+
     async def answer(self, request: Request) -> Response | Watch:
         moment = Moment(self._clock(), _new_uid, _new_suffix, random.randrange)
         steps = handle(self._api, request, moment)
@@ -82,6 +88,8 @@ class Endpoint:
         match effect:
             case Commit(revision):
                 return await self._commit(revision)
+            case CallWebhooks(calls):
+                return await self._webhooks.call(calls)
             case _:
                 return await self._wait(effect.revision, effect.timeout_s)
 

@@ -150,6 +150,7 @@ async def _cluster(plan: Plan, sock: socket.socket, say: Say) -> AsyncIterator[N
         committer = Committer(store, journal, publish=endpoint.publish)
         endpoint.attach(committer)
         stack.push_async_callback(committer.close)
+        stack.push_async_callback(endpoint.close)
         # Clients know this manager's name from every other cluster's first objects.
         first = in_process(endpoint, system_token, "kube-apiserver")
         await bootstrap.create_missing(first, bootstrap_objects(_address(plan.host), port))
