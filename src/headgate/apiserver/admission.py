@@ -1,12 +1,14 @@
-"""Built-in admission, called around every write.
+"""Admission, called around every write.
 
 ``admit_*`` may change the new object before it is prepared and validated; ``validate_*`` only refuses, at the very
-end. The plugins themselves are pure functions in ``apiserver/builtin/``; here they get their view of the cluster.
+end. Both are generators: somebody may have to be asked who is not here, and until the answer comes other writes go on.
+Whoever calls them looks at the store again afterwards. The built-in plugins are pure functions in
+``apiserver/builtin/``; here they get their view of the cluster.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
@@ -14,34 +16,51 @@ from headgate.apiserver import records
 from headgate.apiserver.builtin.attributes import Attributes, Operation
 from headgate.apiserver.builtin.plugins import mutate, validate
 from headgate.apiserver.call import Call
+from headgate.apiserver.messages import Effect
 from headgate.kube import status
 from headgate.store import Store
 
 Object = dict[str, Any]
+Admitting = Generator[Effect, Any, "Object | status.ApiError"]
+Validating = Generator[Effect, Any, "status.ApiError | None"]
 
 _REMEMBERED_OBJECTS: Final = 1024
 
 
-def admit_create(call: Call, obj: Object) -> status.ApiError | None:
-    return mutate(_attributes(call, "CREATE", obj), obj, None, _view(call))
+def admit_create(call: Call, obj: Object) -> Admitting:
+    """``obj``, which may be changed, or what it became."""
+    return (yield from _admit(call, _attributes(call, "CREATE", obj), obj, None))
 
 
-def admit_update(call: Call, new: Object, old: Object) -> status.ApiError | None:
-    return mutate(_attributes(call, "UPDATE", new), new, old, _view(call))
+def admit_update(call: Call, new: Object, old: Object) -> Admitting:
+    return (yield from _admit(call, _attributes(call, "UPDATE", new), new, old))
 
 
-def validate_create(call: Call, obj: Object) -> status.ApiError | None:
-    return validate(_attributes(call, "CREATE", obj), obj, None, _view(call))
+def validate_create(call: Call, obj: Object) -> Validating:
+    return (yield from _validate(call, _attributes(call, "CREATE", obj), obj, None))
 
 
-def validate_update(call: Call, new: Object, old: Object) -> status.ApiError | None:
-    return validate(_attributes(call, "UPDATE", new), new, old, _view(call))
+def validate_update(call: Call, new: Object, old: Object) -> Validating:
+    return (yield from _validate(call, _attributes(call, "UPDATE", new), new, old))
 
 
-def validate_delete(call: Call, obj: Object) -> status.ApiError | None:
+def validate_delete(call: Call, obj: Object) -> Validating:
     """A delete leaves nothing to change, so both tables are asked at once."""
-    attributes, view = _attributes(call, "DELETE", obj), _view(call)
-    return mutate(attributes, {}, obj, view) or validate(attributes, {}, obj, view)
+    attributes = _attributes(call, "DELETE", obj)
+    admitted = yield from _admit(call, attributes, {}, obj)
+    if isinstance(admitted, status.ApiError):
+        return admitted
+    return (yield from _validate(call, attributes, {}, obj))
+
+
+def _admit(call: Call, attributes: Attributes, new: Object, old: Object | None) -> Admitting:
+    yield from ()
+    return mutate(attributes, new, old, _view(call)) or new
+
+
+def _validate(call: Call, attributes: Attributes, new: Object, old: Object | None) -> Validating:
+    yield from ()
+    return validate(attributes, new, old, _view(call))
 
 
 def _attributes(call: Call, operation: Operation, obj: Object) -> Attributes:

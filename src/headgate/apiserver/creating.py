@@ -24,11 +24,11 @@ def create(call: Call) -> Generator[Effect, Any, Response]:
         return views.refused(call, problem)
     owners.drop_duplicates(call, obj, admitted=False)
     obj = updating.track(call, obj, None, call.strategy.update, wanted.field_manager)
-    refusal = admission.admit_create(call, obj)
-    if refusal is not None:
-        return views.refused(call, refusal)
-    owners.drop_duplicates(call, obj, admitted=True)
-    written = yield from writing.create(call, obj, dry_run=wanted.dry_run)
+    admitted = yield from admission.admit_create(call, obj)
+    if isinstance(admitted, status.ApiError):
+        return views.refused(call, admitted)
+    owners.drop_duplicates(call, admitted, admitted=True)
+    written = yield from writing.create(call, admitted, dry_run=wanted.dry_run)
     if isinstance(written, status.ApiError):
         return views.refused(call, written)
     return views.object_answer(call, 201, written.obj)

@@ -7,7 +7,7 @@ period has been served by a kubelet; or it is marked and stays until its last fi
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any, Final
 
 import msgspec
@@ -68,6 +68,7 @@ class Deleted(msgspec.Struct, frozen=True):
 
 
 Steps = Generator[Effect, Any, "Deleted | status.ApiError"]
+Preconditions = Callable[[Call, Object, options.DeleteOptions], "status.ApiError | None"]
 
 
 def read_options(call: Call) -> options.DeleteOptions | status.ApiError:
@@ -136,17 +137,37 @@ def delete_collection(call: Call) -> Generator[Effect, Any, Response]:
         if item is None:
             continue
         deleted = yield from delete_item(call, item, wanted)
-        if isinstance(deleted, status.ApiError):
+        if isinstance(deleted, status.ApiError) and deleted.reason != "NotFound":
             return views.refused(call, deleted)
     return views.list_answer(call, page.items, page.meta)
 
 
 def delete_item(call: Call, item: Item, wanted: options.DeleteOptions) -> Steps:
     """Delete what is in the applied head; ``item`` must be the newest there."""
+    admitted = yield from _admitted(call, item, wanted, preconditions)
+    return admitted if isinstance(admitted, status.ApiError) else (yield from remove(call, admitted, wanted))
+
+
+def _admitted(
+    call: Call, item: Item, wanted: options.DeleteOptions, check: Preconditions
+) -> Generator[Effect, Any, Item | status.ApiError]:
+    """``item``, or what it became while admission was asked, once it may be deleted."""
+    while True:
+        obj = records.load(call.api, call.kind, item)
+        problem = check(call, obj, wanted) or (yield from admission.validate_delete(call, obj))
+        if problem is not None:
+            return problem
+        present = call.api.store.peek(item.resource, item.namespace, item.name)
+        if present is item:
+            return item
+        if present is None:
+            return status.not_found(call.resource, item.name)
+        item = present
+
+
+def remove(call: Call, item: Item, wanted: options.DeleteOptions) -> Steps:
+    """Delete what may be deleted. Nothing is yielded before it is staged."""
     obj = records.load(call.api, call.kind, item)
-    problem = preconditions(call, obj, wanted) or admission.validate_delete(call, obj)
-    if problem is not None:
-        return problem
     changed = _mark(call, obj, wanted)
     if changed is None:
         # Deletion is under way already and this request does not shorten it.
@@ -172,15 +193,19 @@ def delete_item(call: Call, item: Item, wanted: options.DeleteOptions) -> Steps:
 def delete_namespace(call: Call, item: Item, wanted: options.DeleteOptions) -> Steps:
     """A namespace is only marked: it ends when whoever empties it has taken off the last entry of spec.finalizers."""
     obj = records.load(call.api, call.kind, item)
-    problem = _namespace_preconditions(call, obj, wanted) or admission.validate_delete(call, obj)
+    problem = _namespace_preconditions(call, obj, wanted)
     if problem is not None:
         return problem
-    metadata = dict(obj["metadata"])
-    if "deletionTimestamp" in metadata:
+    if "deletionTimestamp" in obj["metadata"]:
         if (obj.get("spec") or {}).get("finalizers"):
             failure = yield from writing.commit(item.revision)
             return failure or Deleted(obj, gone=False)
         return (yield from delete_item(call, item, wanted))
+    admitted = yield from _admitted(call, item, wanted, _namespace_preconditions)
+    if isinstance(admitted, status.ApiError):
+        return admitted
+    obj = records.load(call.api, call.kind, admitted)
+    metadata = dict(obj["metadata"])
     metadata["deletionTimestamp"] = call.now
     finalizers = _finalizers(call, metadata, wanted)
     if finalizers:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, Final
 
-from headgate.apiserver import bodies, options, records, updating, views, writing
+from headgate.apiserver import admission, bodies, options, records, updating, views, writing
 from headgate.apiserver.call import Call
 from headgate.apiserver.kinds.kind import Kind
 from headgate.apiserver.messages import Effect, Response
@@ -41,9 +41,9 @@ def patch(call: Call) -> Generator[Effect, Any, Response]:
     rules = updating.rules_of(call)
     make = maker(call, call.kind, wanted, rules)
 
-    def transform(old: Object | None) -> Object | status.ApiError:
+    def transform(old: Object | None) -> admission.Admitting:
         made = make(old)
-        return made if isinstance(made, status.ApiError) else updating.admit(call, made, old)
+        return made if isinstance(made, status.ApiError) else (yield from updating.admit(call, made, old))
 
     written = yield from writing.update(
         call,

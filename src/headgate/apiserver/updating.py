@@ -30,11 +30,11 @@ def update(call: Call) -> Generator[Effect, Any, Response]:
     owners.drop_duplicates(call, obj, admitted=False)
     rules = rules_of(call)
 
-    def transform(old: Object | None) -> Object | status.ApiError:
+    def transform(old: Object | None) -> admission.Admitting:
         new = {**obj, "metadata": dict(metadata)}
         if old is None:
             writing.wipe_system_fields(new["metadata"])
-        return track_and_admit(call, new, old, rules, wanted.field_manager)
+        return (yield from admit(call, track(call, new, old, rules, wanted.field_manager), old))
 
     written = yield from writing.update(
         call,
@@ -66,13 +66,6 @@ def check_name(call: Call, metadata: Object) -> status.ApiError | None:
     return None
 
 
-def track_and_admit(
-    call: Call, new: Object, old: Object | None, rules: UpdateRules, field_manager: str
-) -> Object | status.ApiError:
-    """Record who changed which fields, then let admission have its say."""
-    return admit(call, track(call, new, old, rules, field_manager), old)
-
-
 def track(
     call: Call, new: Object, old: Object | None, rules: UpdateRules, field_manager: str, kind: Kind | None = None
 ) -> Object:
@@ -96,9 +89,9 @@ def track(
     )
 
 
-def admit(call: Call, new: Object, old: Object | None) -> Object | status.ApiError:
-    refusal = admission.admit_create(call, new) if old is None else admission.admit_update(call, new, old)
-    if refusal is not None:
-        return refusal
-    owners.drop_duplicates(call, new, admitted=True)
-    return new
+def admit(call: Call, new: Object, old: Object | None) -> admission.Admitting:
+    asking = admission.admit_create(call, new) if old is None else admission.admit_update(call, new, old)
+    admitted = yield from asking
+    if not isinstance(admitted, status.ApiError):
+        owners.drop_duplicates(call, admitted, admitted=True)
+    return admitted

@@ -1,8 +1,9 @@
 """The way of every write into the store: create and update, with the checks of each kind around them.
 
 ``creating``, ``updating``, ``patching`` and the subresources bring a new object, or a function from the old object to
-the new one; here it is prepared, validated, compared, stamped with a revision, staged and committed. Between looking
-at the applied head and staging nothing is yielded, so no other writer can come in between.
+the new one; here it is prepared, validated, compared, stamped with a revision, staged and committed. While admission
+asks webhooks other writers may come in between, so after it the applied head is looked at once more, and what was
+made from an object that is no longer the newest is made again. Between that look and staging nothing is yielded.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from headgate.kube.validation.metadata import validate_common_meta, validate_com
 from headgate.store import Item, Revision
 
 Object = dict[str, Any]
-Transform = Callable[["Object | None"], "Object | status.ApiError"]
+Transform = Callable[["Object | None"], admission.Admitting]
 
 _GENERATED_NAME_TRIES: Final = 8
 _GENERATED_BASE_MAX: Final = 58
@@ -81,7 +82,7 @@ def create(call: Call, obj: Object, *, dry_run: bool) -> Steps:
 
 
 def _create_once(call: Call, obj: Object, dry_run: bool) -> Steps:
-    prepared = prepare_create(call, obj)
+    prepared = yield from prepare_create(call, obj)
     if isinstance(prepared, status.ApiError):
         return prepared
     metadata, store, kind = prepared["metadata"], call.api.store, call.kind
@@ -105,7 +106,7 @@ def _already_exists(call: Call, present: Item) -> status.ApiError:
     return msgspec.structs.replace(exists, message=f"object is being deleted: {exists.message}")
 
 
-def prepare_create(call: Call, obj: Object) -> Object | status.ApiError:
+def prepare_create(call: Call, obj: Object) -> admission.Admitting:
     """Everything between admission and the store, for a new object."""
     metadata, kind, strategy = obj["metadata"], call.kind, call.strategy
     metadata["creationTimestamp"], metadata["uid"] = call.now, call.moment.new_uid()
@@ -121,7 +122,7 @@ def prepare_create(call: Call, obj: Object) -> Object | status.ApiError:
     if problems:
         return status.invalid(call.named_kind, metadata.get("name", ""), problems)
     call.warn(*strategy.warnings_create(obj, call.context))
-    refusal = admission.validate_create(call, obj)
+    refusal = yield from admission.validate_create(call, obj)
     if refusal is not None:
         return refusal
     # The real server defaults once more when it reads back what it stored: preparation may have left new gaps.
@@ -158,28 +159,42 @@ def update(
     dry_run: bool,
     allow_create: bool = False,
     precondition_uid: str = "",
+    seen: Callable[[Object], Object] | None = None,
 ) -> Steps:
-    """Replace an object by what ``transform`` makes of it (and, if allowed, create it from nothing)."""
+    """Replace an object by what ``transform`` makes of it (and, if allowed, create it from nothing).
+
+    ``seen`` is how validating admission sees the object, if not as it is (a Scale).
+    """
     kind, store, name = call.kind, call.api.store, call.route.name
-    item = store.peek(kind.resource, call.namespace, name)
-    if item is None:
-        if not allow_create:
-            return status.not_found(call.resource, name)
-        made = transform(None)
-        if isinstance(made, status.ApiError):
-            return made
-        made["metadata"].pop("resourceVersion", None)  # it was meant for an object that is not there
-        return (yield from create(call, made, dry_run=dry_run))
-    if precondition_uid and precondition_uid != item.uid:
-        return _uid_conflict(call, precondition_uid, item.uid)
-    old = records.load(call.api, kind, item)
-    new = transform(old)
-    if isinstance(new, status.ApiError):
-        return new
-    prepared = prepare_update(call, new, old, rules)
-    if isinstance(prepared, status.ApiError):
-        return prepared
-    return (yield from _replace(call, prepared, old, item, dry_run))
+    while True:
+        item = store.peek(kind.resource, call.namespace, name)
+        if item is None:
+            if not allow_create:
+                return status.not_found(call.resource, name)
+            written = yield from _create_named(call, transform, dry_run)
+            if isinstance(written, status.ApiError) and written.reason == "AlreadyExists":
+                continue
+            return written
+        if precondition_uid and precondition_uid != item.uid:
+            return _uid_conflict(call, precondition_uid, item.uid)
+        old = records.load(call.api, kind, item)
+        new = yield from transform(old)
+        if isinstance(new, status.ApiError):
+            return new
+        prepared = yield from prepare_update(call, new, old, rules, seen)
+        if isinstance(prepared, status.ApiError):
+            return prepared
+        if store.peek(kind.resource, call.namespace, name) is item:
+            return (yield from _replace(call, prepared, old, item, dry_run))
+
+
+def _create_named(call: Call, transform: Transform, dry_run: bool) -> Steps:
+    """Create what an update found absent."""
+    made = yield from transform(None)
+    if isinstance(made, status.ApiError):
+        return made
+    made["metadata"].pop("resourceVersion", None)  # it was meant for an object that is not there
+    return (yield from create(call, made, dry_run=dry_run))
 
 
 def _replace(call: Call, new: Object, old: Object, item: Item, dry_run: bool) -> Steps:
@@ -209,7 +224,10 @@ def _completes_deletion(new: Object, old: Object) -> bool:
     return "deletionTimestamp" in before and not before.get("deletionGracePeriodSeconds")
 
 
-def prepare_update(call: Call, new: Object, old: Object, rules: UpdateRules) -> Object | status.ApiError:
+def prepare_update(
+    call: Call, new: Object, old: Object, rules: UpdateRules, seen: Callable[[Object], Object] | None = None
+) -> admission.Admitting:
+    """Everything between admission and the store, for a change."""
     kind, metadata, before = call.kind, new["metadata"], old["metadata"]
     version = metadata.get("resourceVersion", "")
     if (problem := revisions.unreadable(version)) is not None:
@@ -237,7 +255,8 @@ def prepare_update(call: Call, new: Object, old: Object, rules: UpdateRules) -> 
     if problems:
         return status.invalid(call.named_kind, new["metadata"].get("name", ""), problems)
     call.warn(*rules.warnings(new, old, call.context))
-    refusal = admission.validate_update(call, new, old)
+    shown = (new, old) if seen is None else (seen(new), seen(old))
+    refusal = yield from admission.validate_update(call, *shown)
     if refusal is not None:
         return refusal
     return keep_times(records.tidy(call.api, kind, new), old)

@@ -34,10 +34,17 @@ def create(call: Call) -> Generator[Effect, Any, Response]:
 def _bind(call: Call, binding: Object, dry_run: bool) -> Generator[Effect, Any, status.ApiError | None]:
     metadata = binding["metadata"]
     name = call.route.name or metadata.get("name", "")
-    problem = writing.match_namespace(call.namespace, metadata) or admission.admit_create(call, binding)
-    problem = problem or check_binding(binding, name)
+    problem = writing.match_namespace(call.namespace, metadata)
+    if problem is not None:
+        return problem
+    admitted = yield from admission.admit_create(call, binding)
+    if isinstance(admitted, status.ApiError):
+        return admitted
+    binding, metadata = admitted, admitted["metadata"]
+    problem = check_binding(binding, name)
     if problem is None and not name:
         problem = status.bad_request("Name parameter required.")
+    problem = problem or (yield from admission.validate_create(call, binding))
     if problem is not None:
         return problem
     kind = call.api.kinds.by_gvk(GroupVersionKind("", "v1", "Pod"))

@@ -44,10 +44,17 @@ def create(call: Call) -> Generator[Effect, Any, Response]:
 
 
 def _evict(call: Call, eviction: Object, dry_run: bool) -> Generator[Effect, Any, status.ApiError | None]:
-    metadata, name = eviction["metadata"], call.route.name
-    problem = writing.match_namespace(call.namespace, metadata) or admission.admit_create(call, eviction)
-    if problem is None and metadata.get("name", "") != name:
-        problem = status.bad_request("name in URL does not match name in Eviction object")
+    name = call.route.name
+    problem = writing.match_namespace(call.namespace, eviction["metadata"])
+    if problem is not None:
+        return problem
+    admitted = yield from admission.admit_create(call, eviction)
+    if isinstance(admitted, status.ApiError):
+        return admitted
+    eviction = admitted
+    if eviction["metadata"].get("name", "") != name:
+        return status.bad_request("name in URL does not match name in Eviction object")
+    problem = yield from admission.validate_create(call, eviction)
     if problem is not None:
         return problem
     asked = {**(eviction.get("deleteOptions") or {})}
@@ -81,7 +88,8 @@ def _delete(
         marked = {**pod, "status": _with_condition(pod.get("status") or {}, _TARGETED, call.now)}
         if marked != pod:
             item = writing.stage(call, call.kind, records.tidy(call.api, call.kind, marked))
-    deleted = yield from deleting.delete_item(call, item, options.without_preconditions(wanted))
+    # Admission has judged the eviction; the delete that it comes to is not judged again.
+    deleted = yield from deleting.remove(call, item, options.without_preconditions(wanted))
     return deleted if isinstance(deleted, status.ApiError) else None
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from typing import Any, Final
 
-from headgate.apiserver import bodies, options, patching, reading, records, updating, views, writing
+from headgate.apiserver import admission, bodies, options, patching, reading, records, updating, views, writing
 from headgate.apiserver.call import Call
 from headgate.apiserver.kinds.kind import Kind
 from headgate.apiserver.messages import Effect, Response
@@ -93,7 +93,7 @@ def _write(
 ) -> Steps:
     api_version = call.kind.api_version
 
-    def transform(workload: Object | None) -> Object | status.ApiError:
+    def transform(workload: Object | None) -> admission.Admitting:
         if workload is None:
             return status.not_found(call.resource, call.route.name)
         metadata = workload["metadata"]
@@ -102,6 +102,8 @@ def _write(
         if entries := scale_entries(managed, api_version):
             old["metadata"]["managedFields"] = entries
         new = make(old)
+        if not isinstance(new, status.ApiError):
+            new = yield from updating.admit(call, new, old)
         if isinstance(new, status.ApiError):
             return new
         problem = _problem(call, new, metadata)
@@ -111,10 +113,10 @@ def _write(
         merged["managedFields"] = parent_entries(managed, new["metadata"].get("managedFields") or [], api_version)
         merged["resourceVersion"] = new["metadata"].get("resourceVersion", "")
         spec = {**workload["spec"], "replicas": (new.get("spec") or {}).get("replicas", 0)}
-        return updating.admit(call, {**workload, "metadata": merged, "spec": spec}, workload)
+        return {**workload, "metadata": merged, "spec": spec}
 
     written = yield from writing.update(
-        call, transform, call.strategy.update, dry_run=dry_run, precondition_uid=precondition_uid
+        call, transform, call.strategy.update, dry_run=dry_run, precondition_uid=precondition_uid, seen=scale_of
     )
     if isinstance(written, status.ApiError):
         return views.refused(call, written)
