@@ -85,11 +85,6 @@ def _first_update_of_a_claim(difference: Difference) -> bool:
     return difference.case.startswith("PersistentVolumeClaim v1: ") and difference.path[-1] == "resourceVersion"
 
 
-def _devices(difference: Difference) -> bool:
-    lives = ("what is wrong with it is refused", "it is applied by two managers")
-    return difference.case in [f"ResourceSlice resource.k8s.io/v1: {life}" for life in lives]
-
-
 def _union_hints(difference: Difference) -> bool:
     schemas = difference.case.startswith("the schemas of ")
     return schemas and (
@@ -135,7 +130,6 @@ ALLOWED: tuple[Allowance, ...] = (
     Allowance("values in texts", "the real server shows them as its internal Go types", _internal_structs),
     Allowance("explicit empties", "[] and {} are the same as silence here: nobody owns them, texts say null", _empties),
     Allowance("a claim's first update", "the real server rewrites it though nothing changed", _first_update_of_a_claim),
-    Allowance("devices", "resource slices are checked for their form only", _devices),
     Allowance("schema hints", "no union hints; some unused components; one $ref wrapped in allOf", _union_hints),
     Allowance("parameters of exec and logs", "these endpoints are refused whatever the parameters", _connects),
     Allowance("descriptions of system priority classes", "they are prose; ours is our own", _class_description),

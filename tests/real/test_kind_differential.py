@@ -28,11 +28,7 @@ def ways(kind: Kind, step: int) -> list[tuple[str, dict[str, Any]]]:
     return list(itertools.islice(spoiled(kind.manifest("rich", kind.rich)), start, None, step))
 
 
-# The embedded server checks devices for their form only.
-DEEP = [kind for kind in KINDS if kind.api_version != "resource.k8s.io/v1"]
-
-
-@pytest.mark.parametrize("kind", DEEP, ids=lambda kind: f"{kind.kind} {kind.api_version}")
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind.kind} {kind.api_version}")
 def test_a_spoiled_manifest_is_answered_the_same(both: Both, kind: Kind, request: pytest.FixtureRequest) -> None:
     chosen = ways(kind, request.config.getoption("--spoiled-step"))
     name = f"spoiled {kind.kind} {kind.api_version}"

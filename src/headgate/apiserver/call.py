@@ -39,12 +39,14 @@ class Call:
 
     @cached_property
     def context(self) -> Context:
+        namespace = self.api.store.peek("namespaces", "", self.namespace) if self.namespace else None
         return Context(
             now=timestamps.format_time(self.moment.epoch_s),
             now_micro=timestamps.format_micro_time(self.moment.epoch_s),
             features=self.api.features,
             user=self.user.name,
             time_zones=self.api.time_zones,
+            namespace_labels={} if namespace is None else namespace.labels,
         )
 
     @property

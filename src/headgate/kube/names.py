@@ -296,6 +296,14 @@ def name_is_dns_subdomain(name: str, prefix: bool) -> list[str]:
     return is_dns1123_subdomain(_mask_trailing_dash(name) if prefix else name)
 
 
+def name_is_long_name(name: str, prefix: bool) -> list[str]:
+    """The subdomain rule of kinds whose rules are declared and not coded: they count bytes, and look at names only."""
+    if prefix:
+        return []
+    limit = max_len_error(MAX_SUBDOMAIN_BYTES)
+    return [max_bytes_error(MAX_SUBDOMAIN_BYTES) if each == limit else each for each in is_dns1123_subdomain(name)]
+
+
 def name_is_dns_label(name: str, prefix: bool) -> list[str]:
     return is_dns1123_label(_mask_trailing_dash(name) if prefix else name)
 

@@ -22,6 +22,7 @@ RICH_CLAIM: dict[str, Any] = {
             {"name": "b", "firstAvailable": [{"name": "x", "deviceClassName": "gpu.example"}]},
         ],
         "constraints": [{"requests": ["a"], "matchAttribute": "gpu.example/numa"}],
+        "config": [{"requests": ["a", "b/x"], "opaque": {"driver": "gpu.example", "parameters": {"speed": 1}}}],
     }
 }
 POLICY: dict[str, Any] = {
@@ -44,7 +45,14 @@ DEVICE_KINDS: tuple[Kind, ...] = (
         "DeviceClass",
         "deviceclasses",
         {"spec": {}},
-        {**labelled(app="a"), "spec": {"selectors": [{"cel": {"expression": 'device.driver == "gpu.example"'}}]}},
+        {
+            **labelled(app="a"),
+            "spec": {
+                "selectors": [{"cel": {"expression": 'device.driver == "gpu.example"'}}],
+                "config": [{"opaque": {"driver": "gpu.example", "parameters": {"speed": 1}}}],
+                "extendedResourceName": "gpu.example/gpu",
+            },
+        },
         {"spec": {"selectors": None}},
         namespaced=False,
     ),
@@ -75,14 +83,22 @@ DEVICE_KINDS: tuple[Kind, ...] = (
             **labelled(app="a"),
             "spec": {
                 "driver": "gpu.example",
-                "allNodes": True,
-                "pool": {"name": "p", "generation": 1, "resourceSliceCount": 1},
+                "nodeSelector": {
+                    "nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}]
+                },
+                "pool": {"name": "rack/p", "generation": 1, "resourceSliceCount": 1},
                 "devices": [
                     {
                         "name": "gpu-0",
-                        "attributes": {"model": {"string": "x"}, "numa": {"int": 1}, "fast": {"bool": True}},
-                        "capacity": {"memory": {"value": "1024Mi"}},
-                    }
+                        "attributes": {
+                            "model": {"string": "x"},
+                            "numa": {"int": 1},
+                            "fast": {"bool": True},
+                            "gpu.example/driver": {"version": "1.2.3-rc.1"},
+                        },
+                        "capacity": {"memory": {"value": "1024Mi"}, "gpu.example/cores": {"value": "4"}},
+                    },
+                    {"name": "gpu-1", "taints": [{"key": "broken", "effect": "NoSchedule"}]},
                 ],
             },
         },

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from headgate.kube.strategy import cluster, networking, storage
+from headgate.kube.strategy import cluster, devices, networking, storage
 from headgate.kube.strategy.contract import Context, Pool, Strategy, UpdateRules
 from headgate.kube.strategy.core import CORE, EVENTS
 from headgate.kube.strategy.workloads import APPS, BATCH
@@ -36,7 +36,7 @@ _GROUPS: Final[dict[str, dict[str, Strategy]]] = {
     "node.k8s.io": cluster.NODE,
     "policy": cluster.POLICY,
     "rbac.authorization.k8s.io": cluster.RBAC,
-    "resource.k8s.io": storage.RESOURCE,
+    "resource.k8s.io": devices.RESOURCE,
     "scheduling.k8s.io": cluster.SCHEDULING,
     "storage.k8s.io": storage.STORAGE,
 }

@@ -35,6 +35,7 @@ class Context(msgspec.Struct, frozen=True):
     features: Features
     user: str = ""
     time_zones: frozenset[str] | None = None  # the names that exist; None: not checked
+    namespace_labels: Mapping[str, str] = {}  # of the namespace that is written into
 
 
 class Pool(msgspec.Struct, frozen=True):

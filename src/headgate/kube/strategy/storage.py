@@ -1,31 +1,18 @@
-"""Strategies of storage and of devices: classes, drivers, attachments, claims and slices."""
+"""Strategies of storage: classes, drivers, attachments and capacities."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from headgate.kube.strategy.adapt import checks, checks_update
-from headgate.kube.strategy.contract import Context, Object, Strategy, UpdateRules
+from headgate.kube.strategy.contract import Strategy, UpdateRules
 from headgate.kube.strategy.prepare import (
-    ISOLATED_STATUS,
     SPEC_AND_METADATA,
     STATUS,
-    bump_generation,
     count_changes,
     drop_status,
     keep_spec_and_metadata,
     keep_status,
-    start_generation,
-)
-from headgate.kube.validation.resource_claim import (
-    validate_claim_template_create,
-    validate_claim_template_update,
-    validate_device_class,
-    validate_device_class_update,
-    validate_resource_claim_create,
-    validate_resource_claim_update,
-    validate_resource_slice,
-    validate_resource_slice_update,
 )
 from headgate.kube.validation.storage import (
     validate_csi_driver_create,
@@ -45,53 +32,6 @@ from headgate.kube.validation.warnings import (
     storage_capacity_warnings,
     storage_class_warnings,
 )
-
-
-def _stamp_taints(obj: Object, ctx: Context) -> None:
-    for device in (obj.get("spec") or {}).get("devices") or ():
-        for taint in device.get("taints") or ():
-            taint.setdefault("timeAdded", ctx.now)
-
-
-def _prepare_resource_slice_create(obj: Object, ctx: Context) -> None:
-    obj["metadata"]["generation"] = 1
-    _stamp_taints(obj, ctx)
-
-
-def _prepare_resource_slice_update(new: Object, old: Object, ctx: Context) -> None:
-    _stamp_taints(new, ctx)
-    if new.get("spec") != old.get("spec"):
-        bump_generation(new, old)
-
-
-RESOURCE: Final[dict[str, Strategy]] = {
-    "DeviceClass": Strategy(
-        namespaced=False,
-        prepare_create=start_generation,
-        validate_create=checks(validate_device_class),
-        update=UpdateRules(prepare=count_changes("spec"), validate=checks_update(validate_device_class_update)),
-    ),
-    "ResourceClaim": Strategy(
-        prepare_create=drop_status,
-        validate_create=checks(validate_resource_claim_create),
-        update=UpdateRules(
-            prepare=keep_status, validate=checks_update(validate_resource_claim_update), reset_fields=STATUS
-        ),
-        subresources=ISOLATED_STATUS,
-    ),
-    "ResourceClaimTemplate": Strategy(
-        validate_create=checks(validate_claim_template_create),
-        update=UpdateRules(validate=checks_update(validate_claim_template_update)),
-    ),
-    "ResourceSlice": Strategy(
-        namespaced=False,
-        prepare_create=_prepare_resource_slice_create,
-        validate_create=checks(validate_resource_slice),
-        update=UpdateRules(
-            prepare=_prepare_resource_slice_update, validate=checks_update(validate_resource_slice_update)
-        ),
-    ),
-}
 
 STORAGE: Final[dict[str, Strategy]] = {
     "CSIDriver": Strategy(

@@ -136,17 +136,8 @@ def validate_replica_set_status_update(new: Object, old: Object) -> FieldErrors:
 
 
 def validate_replication_controller_create(obj: Object, features: Features) -> FieldErrors:
-    found = validate_object_meta(obj["metadata"], namespaced=True, name_rule=_controller_name)
+    found = validate_object_meta(obj["metadata"], namespaced=True, name_rule=names.name_is_long_name)
     return found + _validate_controller_spec(obj["spec"], None, features)
-
-
-def _controller_name(name: str, prefix: bool) -> list[str]:
-    """The first kind whose rules are declared and not coded; they count bytes."""
-    limit = names.max_len_error(names.MAX_SUBDOMAIN_BYTES)
-    return [
-        names.max_bytes_error(names.MAX_SUBDOMAIN_BYTES) if each == limit else each
-        for each in names.name_is_dns_subdomain(name, prefix)
-    ]
 
 
 def validate_replication_controller_update(new: Object, old: Object, features: Features) -> FieldErrors:

@@ -35,13 +35,17 @@ _NOT_IN_TEMPLATE: Final = (
 
 
 def validate_claim_template(template: Object, path: str) -> FieldErrors:
-    meta = template.get("metadata") or {}
-    errors = validate_annotations(meta.get("annotations"), f"{path}.metadata.annotations")
-    errors += validate_labels(meta.get("labels"), f"{path}.metadata.labels")
-    errors += [
-        forbidden(f"{path}.metadata.{shown}", "cannot be set") for field, shown in _NOT_IN_TEMPLATE if meta.get(field)
-    ]
+    errors = validate_template_meta(template.get("metadata") or {}, f"{path}.metadata")
     return errors + validate_claim_spec(template.get("spec") or {}, f"{path}.spec")
+
+
+def validate_template_meta(meta: Object, path: str) -> FieldErrors:
+    """Also of a resource claim's template: only labels and annotations may stand there."""
+    errors = validate_annotations(meta.get("annotations"), f"{path}.annotations")
+    errors += validate_labels(meta.get("labels"), f"{path}.labels")
+    return errors + [
+        forbidden(f"{path}.{shown}", "cannot be set") for field, shown in _NOT_IN_TEMPLATE if meta.get(field)
+    ]
 
 
 def validate_claim_spec(spec: Object, path: str, *, any_value: bool = False, any_group: bool = False) -> FieldErrors:
