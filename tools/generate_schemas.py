@@ -26,10 +26,12 @@ ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "src/headgate/schemas/tables.json"
 GO_MOD = ROOT / "tools/kube/kubernetes/go.mod"
 
+MODULES = ("k8s.io/api", "k8s.io/apimachinery", "k8s.io/apiextensions-apiserver")
 META = "k8s.io/apimachinery/pkg/apis/meta/v1"
 GROUP_VERSIONS = {
     ("", "v1"),
     ("admissionregistration.k8s.io", "v1"),
+    ("apiextensions.k8s.io", "v1"),
     ("apps", "v1"),
     ("authentication.k8s.io", "v1"),
     ("authorization.k8s.io", "v1"),
@@ -126,7 +128,7 @@ def _render(types: list[dict[str, Any]], kinds: list[dict[str, Any]]) -> str:
 
 @functools.cache
 def _package_at(path: str) -> GoPackage:
-    module = next(each for each in ("k8s.io/api", "k8s.io/apimachinery") if path.startswith(each + "/"))
+    module = next(each for each in MODULES if path.startswith(each + "/"))
     return read_package(path, _module(module) / path.removeprefix(module + "/"))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.kube.apply import Applied, apply_config, track_update
+from headgate.kube.apply import Applied, apply_config, track_update, typed
 from headgate.kube.apply.compare import compare
 from headgate.kube.apply.owned import owned_fields
 from headgate.kube.apply.sets import (
@@ -173,11 +173,16 @@ def play(steps: list[tuple[str, str, dict[str, Any]]]) -> list[tuple[str, str, d
         if how == "update":
             metadata = {**config["metadata"], **(live or {}).get("metadata", {})}
             new = track_update(
-                SCHEMAS, "Thing", live, {**config, "metadata": metadata}, manager=manager, api_version="v1", now=now
+                typed(SCHEMAS, "Thing"),
+                live,
+                {**config, "metadata": metadata},
+                manager=manager,
+                api_version="v1",
+                now=now,
             )
         else:
             result = apply_config(
-                SCHEMAS, "Thing", live, config, manager=manager, api_version="v1", force=how == "force", now=now
+                typed(SCHEMAS, "Thing"), live, config, manager=manager, api_version="v1", force=how == "force", now=now
             )
             if not isinstance(result, Applied):
                 assert how == "apply"
@@ -235,7 +240,7 @@ def test_applying_twice_is_applying_once(steps: list[tuple[str, str, dict[str, A
             continue
         live = {**cleaned(new), "metadata": {**new["metadata"], "uid": "u"}}
         again = apply_config(
-            SCHEMAS, "Thing", live, config, manager=manager, api_version="v1", now="2027-01-01T00:00:00Z"
+            typed(SCHEMAS, "Thing"), live, config, manager=manager, api_version="v1", now="2027-01-01T00:00:00Z"
         )
         assert again == Applied(live, unchanged=True)
 

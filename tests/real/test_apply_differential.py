@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from harness.real import RealServer
 from harness.server import Answer
 from headgate import schemas as tables
-from headgate.kube.apply import Applied, apply_config, keep_times, track_update
+from headgate.kube.apply import Applied, apply_config, keep_times, track_update, typed
 from headgate.kube.codec import convert, emit
 from headgate.kube.defaults.registry import DEFAULTERS
 from headgate.kube.schema import Schemas
@@ -77,7 +77,7 @@ class World:
             body = laid_over(body, piece)
         answer = self.send("POST", f"{self.collection}?fieldManager={step.manager}", body)
         if answer.status == 201:
-            self.compare(track_update(SCHEMAS, self.subject.type_name, None, self.typed(body),
+            self.compare(track_update(typed(SCHEMAS, self.subject.type_name), None, self.typed(body),
                                       manager=step.manager, api_version=self.subject.api_version,
                                       now=newest(answer.json()), reset=self.reset("")), answer.json())  # fmt: skip
 
@@ -90,9 +90,9 @@ class World:
         answer = self.send("PUT", f"{self.endpoint(step)}?fieldManager={step.manager}", body)
         if answer.status == 200:
             real = answer.json()
-            mine = track_update(SCHEMAS, self.subject.type_name, self.live, self.typed(body), manager=step.manager,
-                                api_version=self.subject.api_version, subresource=step.subresource,
-                                now=newest(real), reset=self.reset(step.subresource))  # fmt: skip
+            mine = track_update(typed(SCHEMAS, self.subject.type_name), self.live, self.typed(body),
+                                manager=step.manager, api_version=self.subject.api_version,
+                                subresource=step.subresource, now=newest(real), reset=self.reset(step.subresource))  # fmt: skip
             self.compare(mine, real)
 
     def endpoint(self, step: Step) -> str:
@@ -107,7 +107,7 @@ class World:
         answer = self.send("PATCH", path, config, "application/apply-patch+yaml")
         real = answer.json()
         now = newest(real) if answer.status < 300 else ""
-        mine = apply_config(SCHEMAS, self.subject.type_name, self.live, config, manager=step.manager,
+        mine = apply_config(typed(SCHEMAS, self.subject.type_name), self.live, config, manager=step.manager,
                             api_version=self.subject.api_version, subresource=step.subresource, force=force,
                             now=now, reset=self.reset(step.subresource))  # fmt: skip
         if answer.status in (200, 201):

@@ -19,7 +19,7 @@ _NAMED = re.compile(r"^type (\w+) (=\s*)?([\w.\[\]*]+)\s*(?://.*)?$")
 _CONSTANT = re.compile(r'^(?:const )?\s*(\w+)\s+(\w+)\s*=\s*("[^"]*")')
 _CONVERTED = re.compile(r'^(?:const )?\s*(\w+)\s*=\s*(\w+)\(("[^"]*"|[\w.]+)\)')
 _FIELD = re.compile(r'^\s+(?:(\w+)\s+)?(\S+)\s+`(?:[^`]*?)json:"([^"]*)"[^`]*`')
-_UNTAGGED = re.compile(r"^\s+([\w.]+)(?:\s+\S+)?\s*(?://.*)?$")
+_UNTAGGED = re.compile(r"^\s+([\w.]+)(?:\s+\S+)?\s*(?:`(?![^`]*json:)[^`]*`)?\s*(?://.*)?$")
 
 
 @dataclass(frozen=True)

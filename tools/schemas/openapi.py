@@ -14,6 +14,7 @@ from tools.schemas.wire import WireField
 
 Schema = dict[str, Any]
 
+_EXTENSIONS = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1."
 _REFERENCES = {
     "io.k8s.apimachinery.pkg.api.resource.Quantity": "quantity",
     "io.k8s.apimachinery.pkg.apis.meta.v1.Time": "time",
@@ -22,6 +23,10 @@ _REFERENCES = {
     "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1": "raw",
     "io.k8s.apimachinery.pkg.util.intstr.IntOrString": "intorstring",
     "io.k8s.apimachinery.pkg.runtime.RawExtension": "raw",
+    f"{_EXTENSIONS}JSON": "raw",
+    f"{_EXTENSIONS}JSONSchemaPropsOrArray": "either",
+    f"{_EXTENSIONS}JSONSchemaPropsOrBool": "either",
+    f"{_EXTENSIONS}JSONSchemaPropsOrStringArray": "either",
 }
 _MAP_TYPES = {"atomic": "map_atomic", "granular": "map_granular"}
 _FORMATS = {

@@ -14,6 +14,7 @@ from typing import Any
 from tools.schemas.go_types import GoField, GoPackage
 
 _MACHINERY = "k8s.io/apimachinery/pkg"
+_EXTENSIONS = "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 _SPECIAL = {
     f"{_MACHINERY}/api/resource.Quantity": "quantity",
     f"{_MACHINERY}/apis/meta/v1.Time": "time",
@@ -23,7 +24,11 @@ _SPECIAL = {
     f"{_MACHINERY}/util/intstr.IntOrString": "intorstring",
     f"{_MACHINERY}/runtime.RawExtension": "raw",
     f"{_MACHINERY}/runtime.Object": "raw",
+    f"{_EXTENSIONS}.JSON": "raw",
 }
+# A schema, or something simpler in its place: a list of them, a truth value, a list of words.
+_SCHEMA = f"{_EXTENSIONS}.JSONSchemaProps"
+_EITHER = {f"{_SCHEMA}OrArray": "[]JSONSchemaProps", f"{_SCHEMA}OrBool": "bool", f"{_SCHEMA}OrStringArray": "[]string"}
 _BASIC = {
     "string": "string",
     "bool": "bool",
@@ -123,6 +128,9 @@ class Walker:
             wire = {"kind": _SPECIAL[full]}
             return wire | {"go": f"{path.rpartition('/')[2]}.{name}"} if wire["kind"] == "raw" else wire
         home = self._package_at(path)
+        if full in _EITHER:
+            other = self._type(home, _EITHER[full])
+            return {"kind": "either", "ref": self.visit(path, "JSONSchemaProps"), "items": other, "go": f"v1.{name}"}
         if self._is_struct(home, name):
             return {"kind": "struct", "ref": self.visit(path, name)}
         return self._type(home, home.named[name]) | {"go": f"{path.rpartition('/')[2]}.{name}"}

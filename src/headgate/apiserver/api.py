@@ -11,14 +11,12 @@ from typing import Any, Final
 
 import msgspec
 
+from headgate.apiserver.kinds.form import Form, table_form
 from headgate.apiserver.kinds.kind import Kind
 from headgate.apiserver.kinds.table import KindTable
 from headgate.kube.features import Features
 from headgate.kube.schema import Schemas
-from headgate.kube.strategy import STRATEGIES, Strategy
 from headgate.store import Store
-
-_PLAIN: Final = Strategy()
 
 
 class User(msgspec.Struct, frozen=True):
@@ -48,6 +46,10 @@ class Api:
         self.users: Final = users
         self.version: Final = version
         self.time_zones: Final = time_zones
+        self._forms: Final[dict[str, Form]] = {}
 
-    def strategy(self, kind: Kind) -> Strategy:
-        return STRATEGIES.get((kind.group, kind.kind), _PLAIN)
+    def form(self, kind: Kind) -> Form:
+        form = kind.form or self._forms.get(kind.type_name)
+        if form is None:
+            form = self._forms[kind.type_name] = table_form(self.schemas, kind.type_name, kind.gvk)
+        return form

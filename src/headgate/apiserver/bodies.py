@@ -10,8 +10,9 @@ from typing import Any, Final
 
 from headgate.apiserver import negotiation
 from headgate.apiserver.call import Call
+from headgate.apiserver.kinds.form import Form
+from headgate.apiserver.kinds.kind import Kind
 from headgate.kube import codec, errors, status
-from headgate.kube.defaults.registry import DEFAULTERS
 from headgate.kube.schema import GroupVersionKind
 
 Object = dict[str, Any]
@@ -21,11 +22,12 @@ _SUMMARY_BYTES: Final = 30
 
 def decode_object(
     call: Call,
-    expected: GroupVersionKind,
+    kind: Kind,
     field_validation: str,
     aliases: frozenset[GroupVersionKind] = frozenset(),
 ) -> Object | status.ApiError:
-    """The body as an object of ``expected`` (or of an alias of the same form), defaulted; warnings go to the call."""
+    """The body as an object of ``kind`` (or of an alias of the same form), defaulted; warnings go to the call."""
+    expected, form = kind.gvk, call.api.form(kind)
     media_type = negotiation.input_type(call.request.header("content-type"))
     if isinstance(media_type, status.ApiError):
         return media_type
@@ -40,7 +42,7 @@ def decode_object(
     )
     if actual != expected and actual not in aliases:
         return _mismatch(call, actual, expected)
-    decoded = codec.convert(call.api.schemas, call.api.schemas.kinds[expected], parsed.value)
+    decoded = form.decode(parsed.value)
     prefix = f"{actual.kind} in version {errors.quote(actual.version)} cannot be handled as a {expected.kind}: "
     if decoded.error is not None:
         return status.bad_request(prefix + decoded.error)
@@ -48,7 +50,7 @@ def decode_object(
         return status.bad_request(prefix + problem)
     if field_validation == "Warn":
         call.warn(*codec.strict_warnings(parsed, decoded))
-    default_object(expected, decoded.obj)
+    complete(form, decoded.obj)
     keep_reset(parsed.value, decoded.obj)
     return decoded.obj
 
@@ -60,11 +62,10 @@ def keep_reset(value: Any, obj: Object) -> None:
         obj["metadata"]["managedFields"] = []
 
 
-def default_object(gvk: GroupVersionKind, obj: Object) -> None:
+def complete(form: Form, obj: Object) -> None:
+    """Fill in what the client left open."""
     obj.setdefault("metadata", {})
-    defaulter = DEFAULTERS.get((gvk.group, gvk.version, gvk.kind))
-    if defaulter is not None:
-        defaulter(obj)
+    form.default(obj)
 
 
 def _unrecognized(kind: str, problem: str, body: bytes) -> status.ApiError:

@@ -55,7 +55,7 @@ class Call:
 
     @cached_property
     def strategy(self) -> Strategy:
-        return self.api.strategy(self.kind)
+        return self.api.form(self.kind).strategy
 
     @property
     def resource(self) -> GroupResource:

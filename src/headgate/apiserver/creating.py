@@ -15,7 +15,7 @@ def create(call: Call) -> Generator[Effect, Any, Response]:
     wanted = options.write_options(call.query, "CreateOptions")
     if isinstance(wanted, status.ApiError):
         return views.refused(call, wanted)
-    obj = bodies.decode_object(call, call.kind.gvk, wanted.field_validation)
+    obj = bodies.decode_object(call, call.kind, wanted.field_validation)
     if isinstance(obj, status.ApiError):
         return views.refused(call, obj)
     writing.wipe_system_fields(obj["metadata"])

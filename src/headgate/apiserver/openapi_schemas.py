@@ -16,6 +16,7 @@ from headgate.kube.schema import Field, GroupVersionKind, Schemas, Type, TypeDef
 Object = dict[str, Any]
 
 META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
+_EXTENSIONS: Final = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1."
 
 _SPECIAL: Final[dict[str, tuple[str, Object]]] = {
     "quantity": (
@@ -31,6 +32,10 @@ _SPECIAL: Final[dict[str, tuple[str, Object]]] = {
     ),
     "v1.FieldsV1": (META + "FieldsV1", {"type": "object"}),
     "runtime.RawExtension": ("io.k8s.apimachinery.pkg.runtime.RawExtension", {"type": "object"}),
+    "v1.JSON": (f"{_EXTENSIONS}JSON", {}),
+    "v1.JSONSchemaPropsOrArray": (f"{_EXTENSIONS}JSONSchemaPropsOrArray", {}),
+    "v1.JSONSchemaPropsOrBool": (f"{_EXTENSIONS}JSONSchemaPropsOrBool", {}),
+    "v1.JSONSchemaPropsOrStringArray": (f"{_EXTENSIONS}JSONSchemaPropsOrStringArray", {}),
     "patch": (META + "Patch", {"type": "object"}),
 }
 PATCH: Final = _SPECIAL["patch"][0]
@@ -127,7 +132,7 @@ def _innermost(schema: Object) -> Object:
 
 
 def _type(type: Type) -> Object:
-    if type.items is not None:
+    if type.items is not None and type.kind != "either":
         element = _element(type.items)
         if type.kind == "list":
             return {"type": "array", "items": element}
@@ -140,15 +145,15 @@ def _type(type: Type) -> Object:
 def _element(type: Type) -> Object:
     if type.kind in _ELEMENT_DEFAULTS:
         return {**_type(type), "default": _ELEMENT_DEFAULTS[type.kind]}
-    name = "" if type.items is not None else _mentioned(type)
+    name = "" if type.kind in ("list", "map") else _mentioned(type)
     return reference(name) if name else _type(type)
 
 
 def _mentioned(type: Type) -> str:
     """The component that a field of this type refers to; empty if none."""
-    while type.items is not None:
+    while type.items is not None and type.kind != "either":
         type = type.items
     if type.kind == "struct":
         return type.ref
-    special = _SPECIAL.get(type.go if type.kind == "raw" else type.kind)
+    special = _SPECIAL.get(type.go if type.kind in ("raw", "either") else type.kind)
     return special[0] if special else ""

@@ -125,7 +125,7 @@ def _typed(
     """What came out of the patch must still be an object of the kind; what the kind does not know is dropped."""
     if wanted.how != STRATEGIC_PATCH and (problem := bodies.type_problem(call, kind.gvk, patched)):
         return _unfit(patched, problem)
-    decoded = codec.convert(call.api.schemas, kind.type_name, patched)
+    decoded = call.api.form(kind).decode(patched)
     if decoded.error is not None:
         return _unfit(_go_text(patch) if wanted.how == STRATEGIC_PATCH else patched, decoded.error)
     strict = [*duplicates, *_ordered(call, kind, wanted.how, patched, decoded.unknown)]
@@ -134,7 +134,7 @@ def _typed(
         return _unfit(shown, "strict decoding error: " + ", ".join(strict))
     if wanted.field_validation == "Warn":
         call.warn(*strict)
-    bodies.default_object(kind.gvk, decoded.obj)
+    bodies.complete(call.api.form(kind), decoded.obj)
     bodies.keep_reset(patched, decoded.obj)
     return decoded.obj
 
@@ -145,7 +145,7 @@ def _ordered(call: Call, kind: Kind, how: str, patched: Any, unknown: list[str])
         return unknown
     if how == STRATEGIC_PATCH:
         return sorted(unknown)
-    return codec.convert(call.api.schemas, kind.type_name, _sorted(patched)).unknown
+    return call.api.form(kind).decode(_sorted(patched)).unknown
 
 
 def _sorted(value: Any) -> Any:
@@ -185,8 +185,7 @@ def _applied(
         return status.bad_request(f"{prefix}: {problem}")
     config: Object = parsed.value or {}
     result = apply_config(
-        call.api.schemas,
-        kind.type_name,
+        call.api.form(kind).typed,
         old,
         config,
         manager=wanted.field_manager,
@@ -205,8 +204,8 @@ def _applied(
         return status.bad_request(prefix + lines)
     if wanted.field_validation == "Warn":
         call.warn(*parsed.duplicates)
-    decoded = codec.convert(call.api.schemas, kind.type_name, result.obj)
+    decoded = call.api.form(kind).decode(result.obj)
     if decoded.error is not None:
         return not_convertible(config, decoded.error).error
-    bodies.default_object(kind.gvk, decoded.obj)
+    bodies.complete(call.api.form(kind), decoded.obj)
     return records.tidy(call.api, kind, decoded.obj)

@@ -16,7 +16,6 @@ from headgate.apiserver.api import Api
 from headgate.apiserver.kinds.conversion import from_stored, to_stored
 from headgate.apiserver.kinds.kind import Kind
 from headgate.kube.apply import Convert, Converted
-from headgate.kube.codec import emit
 from headgate.store import Item, Revision
 
 Object = dict[str, Any]
@@ -51,7 +50,7 @@ def tidy(api: Api, kind: Kind, obj: Object) -> Object:
     if not _keeps(api, kind):
         # What this version cannot say is said in annotations; going through the stored form writes them.
         obj = from_stored(kind, to_stored(kind, obj))
-    printed = emit(api.schemas, kind.type_name, obj)
+    printed = api.form(kind).emit(obj)
     printed["kind"], printed["apiVersion"] = kind.kind, kind.api_version
     return printed
 
@@ -78,7 +77,7 @@ def converter(api: Api, kind: Kind) -> Convert | None:
         if here is None or there is None:
             return None
         moved = from_stored(there, to_stored(here, obj))
-        return Converted(there.type_name, tidy(api, there, moved))
+        return Converted(api.form(there).typed.shape, tidy(api, there, moved))
 
     return convert
 

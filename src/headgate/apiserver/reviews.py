@@ -45,7 +45,7 @@ def create(call: Call) -> Generator[Effect, Any, Response]:
     wanted = options.write_options(call.query, "CreateOptions")
     if isinstance(wanted, status.ApiError):
         return views.refused(call, wanted)
-    review = bodies.decode_object(call, call.kind.gvk, wanted.field_validation)
+    review = bodies.decode_object(call, call.kind, wanted.field_validation)
     if isinstance(review, status.ApiError):
         return views.refused(call, review)
     answer = _ANSWERS.get(call.kind.kind)

@@ -20,7 +20,7 @@ def update(call: Call) -> Generator[Effect, Any, Response]:
     wanted = options.write_options(call.query, "UpdateOptions")
     if isinstance(wanted, status.ApiError):
         return views.refused(call, wanted)
-    obj = bodies.decode_object(call, call.kind.gvk, wanted.field_validation)
+    obj = bodies.decode_object(call, call.kind, wanted.field_validation)
     if isinstance(obj, status.ApiError):
         return views.refused(call, obj)
     metadata = obj["metadata"]
@@ -76,8 +76,7 @@ def track(
         # Printing drops what is empty, but an empty list is how a client asks to forget all owners.
         printed["metadata"] = {**printed["metadata"], "managedFields": []}
     return track_update(
-        call.api.schemas,
-        kind.type_name,
+        call.api.form(kind).typed,
         old,
         printed,
         manager=field_manager or call.manager,

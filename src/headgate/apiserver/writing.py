@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from headgate.apiserver import admission, bodies, records, revisions
+from headgate.apiserver import admission, records, revisions
 from headgate.apiserver.call import Call
 from headgate.apiserver.kinds.kind import Kind
 from headgate.apiserver.messages import Commit, Effect
@@ -126,7 +126,7 @@ def prepare_create(call: Call, obj: Object) -> admission.Admitting:
     if refusal is not None:
         return refusal
     # The real server defaults once more when it reads back what it stored: preparation may have left new gaps.
-    bodies.default_object(kind.gvk, obj)
+    call.api.form(kind).default(obj)
     return records.tidy(call.api, kind, obj)
 
 

@@ -89,6 +89,8 @@ class _Compiler:
                 return self._list_reader(type)
             case "map":
                 return self._map_reader(type)
+            case "either":
+                return self._either_reader(type)
             case _:
                 return _scalar_reader(type)
 
@@ -170,6 +172,25 @@ class _Compiler:
                 else zero()
                 for index, item in enumerate(value)
             ]
+
+        return read
+
+    def _either_reader(self, type: Type) -> Reader:
+        """A Go type with a decoder of its own: what is unknown inside goes without a complaint."""
+        struct, other = self.struct(type.ref), type.items or Type("raw")
+        rest, wanted = self._reader(other), bool if other.kind == "bool" else list
+
+        def read(value: Any, reading: Reading, path: Path) -> Any:
+            inner = reading.muted(type.ref)
+            if isinstance(value, dict):
+                out = struct(value, inner, None)
+            elif isinstance(value, wanted):
+                out = rest(value, inner, None)
+            elif other.kind == "bool":
+                return reading.fail("boolean or JSON schema expected")
+            else:
+                return ABSENT
+            return out if inner.error is None else reading.fail(inner.error)
 
         return read
 

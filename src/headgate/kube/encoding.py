@@ -70,6 +70,8 @@ class _Compiler:
             return self.struct(type.ref)
         if type.items is None:
             return None
+        if type.kind == "either":
+            return _either_writer(self.struct(type.ref), self._writer(type.items))
         items = self._writer(type.items)
         if type.kind == "list":
             return list if items is None else _list_writer(items)
@@ -114,6 +116,15 @@ def _struct_writer(rules: list[_Rule]) -> Writer:
 def _list_writer(items: Writer) -> Writer:
     def write(value: list[Any]) -> list[Any]:
         return [items(item) for item in value]
+
+    return write
+
+
+def _either_writer(struct: Writer, other: Writer | None) -> Writer:
+    def write(value: Any) -> Any:
+        if isinstance(value, dict):
+            return struct(value)
+        return value if other is None or not isinstance(value, list) else other(value)
 
     return write
 

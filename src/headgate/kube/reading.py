@@ -33,9 +33,9 @@ class Reading:
         self.complaints: list[str] = []
         self.error: str | None = None
 
-    def muted(self) -> Reading:
-        """For reading again what was read before: whatever there is to say was said then."""
-        return Reading(self._schemas, self._root)
+    def muted(self, root: str = "") -> Reading:
+        """For reading again what was read before, or what nobody complains of."""
+        return Reading(self._schemas, root or self._root)
 
     def complain(self, word: str, path: Path, key: str) -> None:
         text = f"{word} field {quote(_dotted((path, key)))}"

@@ -28,6 +28,7 @@ TypeKind = Literal[
     "duration",  # Go duration text
     "intorstring",
     "raw",  # any JSON value, kept as it is
+    "either",  # `ref` names the TypeDef of an object in its place, `items` is what else may stand there
 ]
 
 

@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 from headgate import schemas as tables
-from headgate.kube.apply import Applied, ApplyProblem, apply_config, track_update
+from headgate.kube.apply import Applied, ApplyProblem, apply_config, track_update, typed
 from headgate.kube.codec import convert, emit
 from headgate.kube.schema import Schemas
 
@@ -50,13 +50,15 @@ def create(type_name: str, obj: Object, manager: str = "creator", now: str = EAR
     new = printed(type_name, obj)
     version = VERSIONS[type_name]
     return stored(
-        track_update(all_schemas(), type_name, None, new, manager=manager, api_version=version, now=now, **options)
+        track_update(
+            typed(all_schemas(), type_name), None, new, manager=manager, api_version=version, now=now, **options
+        )
     )
 
 
 def update(type_name: str, live: Object, new: Object, manager: str, now: str = NOON, **options: Any) -> Object:
     return track_update(
-        all_schemas(), type_name, live, new, manager=manager, api_version=VERSIONS[type_name], now=now, **options
+        typed(all_schemas(), type_name), live, new, manager=manager, api_version=VERSIONS[type_name], now=now, **options
     )
 
 
@@ -64,7 +66,13 @@ def apply(
     type_name: str, live: Object | None, config: Object, manager: str, now: str = NOON, **options: Any
 ) -> Applied | ApplyProblem:
     return apply_config(
-        all_schemas(), type_name, live, config, manager=manager, api_version=VERSIONS[type_name], now=now, **options
+        typed(all_schemas(), type_name),
+        live,
+        config,
+        manager=manager,
+        api_version=VERSIONS[type_name],
+        now=now,
+        **options,
     )
 
 

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from headgate.kube.apply import Applied, Converted, apply_config, manager_name, track_update
+from headgate.kube.apply import Applied, Converted, apply_config, manager_name, track_update, typed
+from headgate.kube.apply.shapes import shape_of
 from headgate.kube.schema import Field, GroupVersionKind, Schemas, TypeDef
 from headgate.kube.schema import Type as T
 from unit.apply.objects import EARLY, NOON, owners, stored
@@ -33,7 +34,9 @@ def convert(obj: dict[str, Any], version: str) -> Converted | None:
     if version not in names:
         return None
     before, after, type_name = names[version]
-    return Converted(type_name, {after if k == before else k: v for k, v in obj.items()} | {"apiVersion": version})
+    return Converted(
+        shape_of(SCHEMAS, type_name), {after if k == before else k: v for k, v in obj.items()} | {"apiVersion": version}
+    )
 
 
 def box(version: str, **fields: str) -> dict[str, Any]:
@@ -43,7 +46,13 @@ def box(version: str, **fields: str) -> dict[str, Any]:
 def made_in_v1(**fields: str) -> dict[str, Any]:
     return stored(
         track_update(
-            SCHEMAS, "V1", None, box("x/v1", **fields), manager="old", api_version="x/v1", now=EARLY, convert=convert
+            typed(SCHEMAS, "V1"),
+            None,
+            box("x/v1", **fields),
+            manager="old",
+            api_version="x/v1",
+            now=EARLY,
+            convert=convert,
         )
     )
 
@@ -58,14 +67,16 @@ def test_a_change_in_one_version_is_seen_in_the_other() -> None:
     live = in_v2(made_in_v1(size="1", color="red"))
     assert owners(live) == {"Update old": {"f:color": {}, "f:size": {}}}
     new = {**live, "width": "2"}
-    tracked = track_update(SCHEMAS, "V2", live, new, manager="new", api_version="x/v2", now=NOON, convert=convert)
+    tracked = track_update(
+        typed(SCHEMAS, "V2"), live, new, manager="new", api_version="x/v2", now=NOON, convert=convert
+    )
     assert owners(tracked) == {"Update old": {"f:color": {}}, "Update new": {"f:width": {}}}
 
 
 def test_a_conflict_is_told_in_the_version_of_its_owner() -> None:
     live = in_v2(made_in_v1(size="1"))
     result = apply_config(
-        SCHEMAS, "V2", live, box("x/v2", width="2"), manager="m", api_version="x/v2", now=NOON, convert=convert
+        typed(SCHEMAS, "V2"), live, box("x/v2", width="2"), manager="m", api_version="x/v2", now=NOON, convert=convert
     )
     assert not isinstance(result, Applied)
     assert result.error.message == 'Apply failed with 1 conflict: conflict with "old" using x/v1: .size'
@@ -73,8 +84,7 @@ def test_a_conflict_is_told_in_the_version_of_its_owner() -> None:
 
 def test_what_was_applied_in_one_version_is_pruned_in_another() -> None:
     first = apply_config(
-        SCHEMAS,
-        "V1",
+        typed(SCHEMAS, "V1"),
         None,
         box("x/v1", size="1", color="red"),
         manager="m",
@@ -85,7 +95,7 @@ def test_what_was_applied_in_one_version_is_pruned_in_another() -> None:
     assert isinstance(first, Applied)
     live = in_v2(stored(first.obj))
     second = apply_config(
-        SCHEMAS, "V2", live, box("x/v2", color="red"), manager="m", api_version="x/v2", now=NOON, convert=convert
+        typed(SCHEMAS, "V2"), live, box("x/v2", color="red"), manager="m", api_version="x/v2", now=NOON, convert=convert
     )
     assert isinstance(second, Applied)
     assert "width" not in second.obj

@@ -21,6 +21,7 @@ CREATED_BY_PUT = {
     ("rbac.authorization.k8s.io", "RoleBinding"),
 }
 NEEDS_A_REVISION = {
+    ("apiextensions.k8s.io", "CustomResourceDefinition"),
     ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"),
     ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"),
     ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"),

@@ -11,6 +11,7 @@ from typing import Final
 from headgate.apiserver.kinds.rows.access import ADMISSION, AUTHENTICATION, AUTHORIZATION, RBAC
 from headgate.apiserver.kinds.rows.cluster import COORDINATION, DISCOVERY, NETWORKING, NODE, RESOURCE, STORAGE
 from headgate.apiserver.kinds.rows.core import CORE, EVENTS
+from headgate.apiserver.kinds.rows.extensions import EXTENSIONS
 from headgate.apiserver.kinds.rows.workloads import APPS, AUTOSCALING, BATCH, POLICY, SCHEDULING
 from headgate.apiserver.kinds.table import KindTable
 
@@ -28,6 +29,7 @@ BUILTIN: Final = KindTable(
         *RBAC,
         *STORAGE,
         *ADMISSION,
+        *EXTENSIONS,
         *SCHEDULING,
         *COORDINATION,
         *NODE,

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import msgspec
 
+from headgate.apiserver.kinds.form import Form
 from headgate.kube.errors import quote
 from headgate.kube.schema import GroupVersionKind
 
@@ -95,6 +96,7 @@ class Kind(msgspec.Struct, frozen=True):
     field_labels: tuple[FieldLabel, ...] = METADATA_LABELS
     field_label_refusal: str = PLAIN_REFUSAL
     deprecated: str = ""  # the warning that every request for this kind gets
+    form: Form | None = None  # of a custom kind; built-in ones have theirs in the schema tables
 
     @property
     def gvk(self) -> GroupVersionKind:

@@ -7,6 +7,7 @@ from typing import Any
 
 from headgate.apiserver import admission, bodies, options, records, views, writing
 from headgate.apiserver.call import Call
+from headgate.apiserver.kinds.rows.row import CREATE, row
 from headgate.apiserver.messages import Effect, Response
 from headgate.kube import status
 from headgate.kube.pods.binding import bind_pod, check_binding
@@ -14,7 +15,7 @@ from headgate.kube.schema import GroupVersionKind
 
 Object = dict[str, Any]
 
-_BINDING = GroupVersionKind("", "v1", "Binding")
+_BINDING = row("v1", "Binding", "bindings", "Namespaced", verbs=CREATE)
 _PODS = status.GroupResource("", "pods")
 
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from headgate.apiserver import admission, bodies, deleting, options, records, views, writing
 from headgate.apiserver.call import Call
+from headgate.apiserver.kinds.rows.row import CREATE, row
 from headgate.apiserver.messages import Effect, Response
 from headgate.kube import conditions, labels, status
 from headgate.kube.schema import GroupVersionKind
@@ -14,7 +15,7 @@ from headgate.store import Item
 
 Object = dict[str, Any]
 
-_EVICTION: Final = GroupVersionKind("policy", "v1", "Eviction")
+_EVICTION: Final = row("policy/v1", "Eviction", "evictions", "Namespaced", verbs=CREATE)
 # Clients that were written for it still send the version that came before.
 _OLD_VERSIONS: Final = frozenset({GroupVersionKind("policy", "v1beta1", "Eviction")})
 _BUDGET: Final = GroupVersionKind("policy", "v1", "PodDisruptionBudget")

@@ -68,7 +68,7 @@ def update(call: Call) -> Steps:
     wanted = options.write_options(call.query, "UpdateOptions")
     if isinstance(wanted, status.ApiError):
         return views.refused(call, wanted)
-    body = bodies.decode_object(call, SCALE.gvk, wanted.field_validation)
+    body = bodies.decode_object(call, SCALE, wanted.field_validation)
     if isinstance(body, status.ApiError):
         return views.refused(call, body)
     problem = writing.match_namespace(call.namespace, body["metadata"]) or updating.check_name(call, body["metadata"])

@@ -19,6 +19,7 @@ Inside: ``paths`` and ``sets`` are the vocabulary, ``shapes`` the schema, ``mana
 from headgate.kube.apply.configure import Applied, ApplyProblem, apply_config, not_convertible
 from headgate.kube.apply.naming import manager_name
 from headgate.kube.apply.scale import parent_entries, scale_entries
+from headgate.kube.apply.shapes import Typed, typed
 from headgate.kube.apply.times import keep_times
 from headgate.kube.apply.update import track_update
 from headgate.kube.apply.versions import Convert, Converted
@@ -28,6 +29,7 @@ __all__ = [
     "ApplyProblem",
     "Convert",
     "Converted",
+    "Typed",
     "apply_config",
     "keep_times",
     "manager_name",
@@ -35,4 +37,5 @@ __all__ = [
     "parent_entries",
     "scale_entries",
     "track_update",
+    "typed",
 ]

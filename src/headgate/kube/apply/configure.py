@@ -21,10 +21,9 @@ from headgate.kube.apply.naming import describe, show_kind, stated_kind
 from headgate.kube.apply.owned import owned_fields
 from headgate.kube.apply.remove import drop_own, give_back_dangling, give_back_owned
 from headgate.kube.apply.sets import FieldNames, FieldSet, difference, difference_below, has, of_fields, ordered, union
-from headgate.kube.apply.shapes import kind_of
+from headgate.kube.apply.shapes import Typed
 from headgate.kube.apply.update import NEVER_OWNED, empty_object, give_way, record_update, settle_all, with_entries
 from headgate.kube.apply.versions import Changes, Convert, Object, Versions
-from headgate.kube.schema import Schemas
 from headgate.kube.status import ApiError, bad_request
 
 BEFORE_FIRST_APPLY = "before-first-apply"
@@ -63,8 +62,7 @@ class _Apply(msgspec.Struct, frozen=True):
 
 
 def apply_config(
-    schemas: Schemas,
-    type_name: str,
+    typed: Typed,
     live: Object | None,
     config: Object,
     *,
@@ -80,11 +78,11 @@ def apply_config(
     managers = read_entries((live or {}).get("metadata", {}).get("managedFields"))
     if isinstance(managers, str):
         return _broken(f"failed to decode managed fields: {managers}")
-    if stated_kind(config) != kind_of(schemas, type_name):
+    if stated_kind(config) != typed.gvk:
         return ApplyProblem(bad_request(f"invalid object type: {show_kind(stated_kind(config))}"))
-    empty = empty_object(schemas, type_name)
+    empty = empty_object(typed)
     request = _Apply(
-        Versions(schemas, type_name, api_version, convert),
+        Versions(typed.shape, api_version, convert),
         live if live is not None else empty,
         config,
         empty,

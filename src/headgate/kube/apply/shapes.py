@@ -103,7 +103,7 @@ def _struct(schemas: Schemas, type_name: str, known: dict[str, Shape]) -> Shape:
 
 def _field(schemas: Schemas, owner: str, field: Field, known: dict[str, Shape]) -> Shape:
     kind = field.type.kind
-    if kind == "raw":
+    if kind == "raw" and field.type.go != "v1.JSON":
         # In Kubernetes' own types that is a RawExtension: one document, one owner.
         if field.name == "fieldsV1":
             return _FIELD_SET
@@ -130,7 +130,7 @@ def _type(schemas: Schemas, type_: Type, known: dict[str, Shape]) -> Shape:
         case "list" | "map" if type_.items is not None:
             kind = Kind.LIST if type_.kind == "list" else Kind.MAP
             return _container(kind, _type(schemas, type_.items, known), atomic=kind is Kind.LIST)
-        case "raw":
+        case "raw" | "either":
             return ANY
         case _:
             return _SCALARS[type_.kind]
@@ -216,13 +216,23 @@ def _set_element(item: Any) -> str | BadItem:
             return value_element(item)
 
 
+class Typed(NamedTuple):
+    """What ownership must know of a kind in one version: its shape, its name, and what is printed of nothing."""
+
+    shape: Shape
+    gvk: GroupVersionKind
+    zero: Mapping[str, Any]
+
+
+@lru_cache(maxsize=1024)
+def typed(schemas: Schemas, type_name: str) -> Typed:
+    """A kind of the schema tables. Custom kinds make their own (``kube/structural/shapes.py``)."""
+    return Typed(shape_of(schemas, type_name), _kinds_of_types(schemas)[type_name], zero(schemas, type_name))
+
+
 @lru_cache(maxsize=16)
 def _kinds_of_types(schemas: Schemas) -> dict[str, GroupVersionKind]:
     return {name: gvk for gvk, name in schemas.kinds.items()}
-
-
-def kind_of(schemas: Schemas, type_name: str) -> GroupVersionKind:
-    return _kinds_of_types(schemas)[type_name]
 
 
 @lru_cache(maxsize=1024)

@@ -32,9 +32,8 @@ from headgate.kube.apply.sets import (
     ordered,
     union,
 )
-from headgate.kube.apply.shapes import kind_of, zero
+from headgate.kube.apply.shapes import Typed
 from headgate.kube.apply.versions import Changes, Convert, Object, Versions
-from headgate.kube.schema import Schemas
 
 # What identifies an object or belongs to the server: nobody owns it.
 NEVER_OWNED: Final = of_fields(
@@ -61,8 +60,7 @@ NEVER_OWNED: Final = of_fields(
 
 
 def track_update(
-    schemas: Schemas,
-    type_name: str,
+    typed: Typed,
     live: Object | None,
     new: Object,
     *,
@@ -82,16 +80,15 @@ def track_update(
     if not managers and live is not None and live["metadata"].get("uid"):
         # Nobody has been tracked so far, by choice of a client: that goes on until somebody applies.
         return bare
-    versions = Versions(schemas, type_name, api_version, convert)
+    versions = Versions(typed.shape, api_version, convert)
     identity = identify(manager, UPDATE, api_version, subresource)
-    before = live if live is not None else empty_object(schemas, type_name)
+    before = live if live is not None else empty_object(typed)
     tracked = record_update(versions, before, bare, managers, identity, now, of_fields(reset))
     return bare if isinstance(tracked, str) else with_entries(bare, tracked)
 
 
-def empty_object(schemas: Schemas, type_name: str) -> Object:
-    gvk = kind_of(schemas, type_name)
-    return {**zero(schemas, type_name), "apiVersion": gvk.api_version, "kind": gvk.kind}
+def empty_object(typed: Typed) -> Object:
+    return {**typed.zero, "apiVersion": typed.gvk.api_version, "kind": typed.gvk.kind}
 
 
 def with_entries(obj: Object, managers: Managers) -> Object:

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from headgate.kube.apply.compare import Comparison, compare
 from headgate.kube.apply.sets import FieldSet
-from headgate.kube.apply.shapes import Shape, shape_of
-from headgate.kube.schema import Schemas
+from headgate.kube.apply.shapes import Shape
 
 Object: TypeAlias = dict[str, Any]
 
@@ -20,7 +19,7 @@ Object: TypeAlias = dict[str, Any]
 class Converted(NamedTuple):
     """An object in another version, in the form that the server prints."""
 
-    type_name: str
+    shape: Shape
     obj: Object
 
 
@@ -39,10 +38,9 @@ class Seen(NamedTuple):
 class Versions:
     """How to see objects of one type: in the version of the request, and in others."""
 
-    def __init__(self, schemas: Schemas, type_name: str, api_version: str, convert: Convert | None) -> None:
+    def __init__(self, shape: Shape, api_version: str, convert: Convert | None) -> None:
         self.api_version = api_version
-        self.shape = shape_of(schemas, type_name)
-        self._schemas = schemas
+        self.shape = shape
         self._convert = convert
 
     def here(self, obj: Object) -> Seen:
@@ -55,7 +53,7 @@ class Versions:
         converted = None if self._convert is None else self._convert(seen.obj, api_version)
         if converted is None:
             return None
-        return Seen(api_version, shape_of(self._schemas, converted.type_name), converted.obj)
+        return Seen(api_version, converted.shape, converted.obj)
 
 
 class Changes:

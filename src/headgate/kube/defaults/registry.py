@@ -32,6 +32,7 @@ from headgate.kube.defaults.core import (
     default_resource_quota,
     default_secret,
 )
+from headgate.kube.defaults.definitions import default_custom_resource_definition
 from headgate.kube.defaults.pod import default_pod
 from headgate.kube.defaults.service import default_service
 from headgate.kube.defaults.webhooks import (
@@ -74,6 +75,7 @@ DEFAULTERS: Final[dict[tuple[str, str, str], Defaulter]] = {
         "ValidatingAdmissionPolicyBinding",
     ): default_validating_admission_policy_binding,
     ("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration"): default_validating_webhook_configuration,
+    ("apiextensions.k8s.io", "v1", "CustomResourceDefinition"): default_custom_resource_definition,
     ("apps", "v1", "DaemonSet"): default_daemon_set,
     ("apps", "v1", "Deployment"): default_deployment,
     ("apps", "v1", "ReplicaSet"): default_replica_set,

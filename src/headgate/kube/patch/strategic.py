@@ -137,9 +137,10 @@ class _Merge:
         if type.kind != "struct" and type.kind in _GO_KINDS:
             kind = _GO_KINDS[type.kind]
             raise Stop(unexpected(f"merging an object in json but data type is not struct, instead is: {kind}"))
-        field = self._schemas.fields.get(type.ref, _NO_FIELDS).get(key)
+        hidden = type.kind == "either"  # merging sees the Go type, which has no fields of the wire
+        field = None if hidden else self._schemas.fields.get(type.ref, _NO_FIELDS).get(key)
         if field is None:
-            name = type.ref.rpartition(".")[2] or _GO_STRUCTS[type.kind]
+            name = type.go.rpartition(".")[2] if hidden else type.ref.rpartition(".")[2] or _GO_STRUCTS[type.kind]
             raise Stop(unexpected(f'unable to find api field in struct {name} for the json field "{key}"'))
         strategy = next((each for each in field.patch_strategy if each != "retainKeys"), "")
         return _Rule(field.type, strategy, field.merge_key)

@@ -10,6 +10,7 @@ from typing import Final
 from headgate.kube.strategy import cluster, devices, networking, storage
 from headgate.kube.strategy.contract import Context, Pool, Strategy, UpdateRules
 from headgate.kube.strategy.core import CORE, EVENTS
+from headgate.kube.strategy.definitions import EXTENSIONS
 from headgate.kube.strategy.workloads import APPS, BATCH
 
 __all__ = ["STRATEGIES", "Context", "Pool", "Strategy", "UpdateRules"]
@@ -19,6 +20,7 @@ _REQUEST: Final = Strategy(namespaced=False)
 _GROUPS: Final[dict[str, dict[str, Strategy]]] = {
     "": CORE,
     "admissionregistration.k8s.io": cluster.ADMISSION,
+    "apiextensions.k8s.io": EXTENSIONS,
     "apps": APPS,
     "authentication.k8s.io": {"SelfSubjectReview": _REQUEST, "TokenRequest": Strategy(), "TokenReview": _REQUEST},
     "authorization.k8s.io": {

@@ -46,8 +46,9 @@ def row(
     field_label_refusal: str = PLAIN_REFUSAL,
     stored_as: tuple[str, str, str] | None = None,
     deprecated: str = "",
+    type_name: str = "",
 ) -> Kind:
-    """``stored_as`` is group, version and plural of the storage, if another row's."""
+    """``stored_as`` is group, version and plural of the storage, if another row's; ``type_name`` if not as usual."""
     group, _, version = api_version.rpartition("/")
     stored_group, stored_version, stored_plural = stored_as or (group, version, plural)
     return Kind(
@@ -58,7 +59,7 @@ def row(
         singular=kind.lower(),
         namespaced=scope == "Namespaced",
         verbs=verbs,
-        type_name=f"io.k8s.api.{group.partition('.')[0] or 'core'}.{version}.{kind}",
+        type_name=type_name or f"io.k8s.api.{group.partition('.')[0] or 'core'}.{version}.{kind}",
         stored_as=(stored_group, stored_plural),
         stored_version=stored_version,
         short_names=short_names,

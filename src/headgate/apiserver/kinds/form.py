@@ -1,0 +1,47 @@
+"""How objects of a kind are read, completed, printed and owned: all that the verbs ask of a kind's shape.
+
+A built-in kind takes its form from the schema tables (:func:`table_form`); a custom kind brings its own, compiled from
+its definition (``apiserver/custom/``). The verbs never ask which of the two it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+
+from headgate.kube.apply import Typed, typed
+from headgate.kube.codec import Decoded, convert, emit
+from headgate.kube.defaults.registry import DEFAULTERS
+from headgate.kube.schema import GroupVersionKind, Schemas
+from headgate.kube.strategy import STRATEGIES, Strategy
+
+Object = dict[str, Any]
+
+_PLAIN: Final = Strategy()
+
+
+class Form(msgspec.Struct, frozen=True):
+    """``decode`` makes an object of a plain value, ``default`` completes it in place, ``emit`` prints it."""
+
+    decode: Callable[[Any], Decoded]
+    default: Callable[[Object], None]
+    emit: Callable[[Object], Object]
+    typed: Typed
+    strategy: Strategy
+
+
+def table_form(schemas: Schemas, type_name: str, gvk: GroupVersionKind) -> Form:
+    return Form(
+        decode=partial(convert, schemas, type_name),
+        default=DEFAULTERS.get(gvk, _leave),
+        emit=partial(emit, schemas, type_name),
+        typed=typed(schemas, type_name),
+        strategy=STRATEGIES.get((gvk.group, gvk.kind), _PLAIN),
+    )
+
+
+def _leave(obj: Object) -> None:
+    """For kinds without defaults."""

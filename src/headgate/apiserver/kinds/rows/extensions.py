@@ -1,0 +1,23 @@
+"""Definitions of custom kinds. The kinds that they define are rows made at run time (``apiserver/custom/``)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headgate.apiserver.kinds.kind import Kind
+from headgate.apiserver.kinds.rows.row import STATUS, row
+
+EXTENSIONS: Final[tuple[Kind, ...]] = (
+    row(
+        "apiextensions.k8s.io/v1",
+        "CustomResourceDefinition",
+        "customresourcedefinitions",
+        "Cluster",
+        short_names=("crd", "crds"),
+        categories=("api-extensions",),
+        subresources=(STATUS,),
+        # The real server still keeps them so; here it only makes the same hash in discovery.
+        stored_as=("apiextensions.k8s.io", "v1beta1", "customresourcedefinitions"),
+        type_name="io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition",
+    ),
+)
