@@ -21,6 +21,7 @@ from headgate.apiserver.kinds.builtin import BUILTIN
 from headgate.apiserver.messages import Request, Response
 from headgate.apiserver.shell import Endpoint
 from headgate.kube.features import Features
+from headgate.kube.protobuf import Messages
 from headgate.kube.schema import Schemas
 from headgate.store.shell import Committer, Journal
 
@@ -48,8 +49,10 @@ HEADERS: Final = {"authorization": "Bearer t", "content-type": "application/json
 async def server(folder: Path) -> AsyncIterator[Endpoint]:
     journal = Journal.open(folder)
     store = journal.load()
+    tables = Schemas.load(schemas.read())
     api = Api(
-        schemas=Schemas.load(schemas.read()),
+        schemas=tables,
+        messages=Messages.load(tables, schemas.read_numbers()),
         kinds=BUILTIN,
         store=store,
         features=Features(),

@@ -21,6 +21,7 @@ from headgate.apiserver.kinds.builtin import BUILTIN
 from headgate.apiserver.messages import CallWebhooks, Commit, Moment, Request, Response, WebhookAnswer, WebhookCall
 from headgate.apiserver.watching import Watch
 from headgate.kube.features import Features
+from headgate.kube.protobuf import Messages
 from headgate.kube.schema import Schemas
 from headgate.store import Store
 
@@ -30,6 +31,11 @@ TOKEN = "token"
 @cache
 def all_schemas() -> Schemas:
     return Schemas.load(schemas.read())
+
+
+@cache
+def all_messages() -> Messages:
+    return Messages.load(all_schemas(), schemas.read_numbers())
 
 
 class Reply(msgspec.Struct, frozen=True):
@@ -46,6 +52,7 @@ class Embedded:
     def __init__(self, *, features: Features | None = None, store: Store | None = None, namespace: str = "t") -> None:
         self.api = Api(
             schemas=all_schemas(),
+            messages=all_messages(),
             kinds=BUILTIN,
             store=store or Store(),
             features=features or Features(),

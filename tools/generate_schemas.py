@@ -1,8 +1,9 @@
-"""Writes ``src/headgate/schemas/tables.json``: the shape of every Kubernetes type that Headgate serves.
+"""Writes ``src/headgate/schemas/``: the shape of every Kubernetes type that Headgate serves.
 
-Two sources, both of the Kubernetes version pinned in ``tools/kube/kubernetes/go.mod`` and both read from the Go
+Three sources, all of the Kubernetes version pinned in ``tools/kube/kubernetes/go.mod`` and all read from the Go
 module cache: the Go types say what is printed and when (pointers, ``omitempty``, field order), the published OpenAPI
-documents say how lists merge, what is required and which kinds exist. Descriptions are left out.
+documents say how lists merge, what is required and which kinds exist (``tables.json``); the protobuf declarations say
+which number each field has there (``protobuf.json``). Descriptions are left out.
 
 Run from the root of the repository: ``python -m tools.generate_schemas [--check]``.
 """
@@ -20,10 +21,12 @@ from typing import Any
 
 from tools.schemas.go_types import GoPackage, read_package
 from tools.schemas.openapi import Schema, add_rules, read_schemas
+from tools.schemas.protobuf import Numbering, ProtoField, read_messages
 from tools.schemas.wire import Walker, WireField
 
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "src/headgate/schemas/tables.json"
+NUMBERS = ROOT / "src/headgate/schemas/protobuf.json"
 GO_MOD = ROOT / "tools/kube/kubernetes/go.mod"
 
 MODULES = ("k8s.io/api", "k8s.io/apimachinery", "k8s.io/apiextensions-apiserver")
@@ -62,26 +65,42 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("--check", action="store_true", help="write nothing; fail if the committed tables differ")
     arguments = parser.parse_args()
-    text = generate()
-    if arguments.check:
-        if not TARGET.exists() or TARGET.read_text() != text:
-            print(f"{TARGET.relative_to(ROOT)} is out of date: run python -m tools.generate_schemas", file=sys.stderr)
-            return 1
-        return 0
-    TARGET.write_text(text)
-    return 0
+    stale = 0
+    for target, text in generate().items():
+        if not arguments.check:
+            target.write_text(text)
+        elif not target.exists() or target.read_text() != text:
+            print(f"{target.relative_to(ROOT)} is out of date: run python -m tools.generate_schemas", file=sys.stderr)
+            stale = 1
+    return stale
 
 
-def generate() -> str:
+def generate() -> dict[Path, str]:
+    """The text of each generated file."""
     walker = Walker(_package_at)
     schemas = read_schemas(_module("k8s.io/kubernetes") / "api/openapi-spec/v3")
     kinds = _kinds(schemas, walker)
+    return {TARGET: _tables(walker, schemas, kinds), NUMBERS: _numbers(walker)}
+
+
+def _tables(walker: Walker, schemas: dict[str, Schema], kinds: list[tuple[str, str, str, str]]) -> str:
     types = []
     for name, fields in sorted(walker.structs.items()):
         if schema := schemas.get(name):
             add_rules(name, fields, schema)
         types.append(_type_row(name, fields, schema or {}))
     return _render(types, [dict(zip(("group", "version", "kind", "type"), row, strict=True)) for row in kinds])
+
+
+def _numbers(walker: Walker) -> str:
+    numbering = Numbering(walker, _messages_at)
+    for name in sorted(walker.structs):
+        package, _, type_name = _go_name(name).rpartition(".")
+        numbering.visit(package, type_name)
+    rows = (
+        f"{json.dumps(name)}:{json.dumps(rows, separators=(',', ':'))}" for name, rows in sorted(numbering.rows.items())
+    )
+    return "{\n" + ",\n".join(rows) + "\n}\n"
 
 
 def _kinds(schemas: dict[str, Schema], walker: Walker) -> list[tuple[str, str, str, str]]:
@@ -128,8 +147,17 @@ def _render(types: list[dict[str, Any]], kinds: list[dict[str, Any]]) -> str:
 
 @functools.cache
 def _package_at(path: str) -> GoPackage:
+    return read_package(path, _folder(path))
+
+
+@functools.cache
+def _messages_at(path: str) -> dict[str, dict[str, ProtoField]]:
+    return read_messages(path, _folder(path) / "generated.proto")
+
+
+def _folder(path: str) -> Path:
     module = next(each for each in MODULES if path.startswith(each + "/"))
-    return read_package(path, _module(module) / path.removeprefix(module + "/"))
+    return _module(module) / path.removeprefix(module + "/")
 
 
 @functools.cache

@@ -11,6 +11,7 @@ from typing import Any
 
 from harness.compare import Seen, seen
 from harness.normalise import Normaliser
+from harness.protobuf import PROTOBUF, protobuf
 from harness.scenario import JSON, AnyStep, Case, Edited, Open, Step, Stream, encoded, filled, merged
 from harness.server import Answer, Server, Watch
 
@@ -69,6 +70,8 @@ class Run:
         headers = self._fill_headers(step.headers)
         if body is not None and "Content-Type" not in headers:
             headers["Content-Type"] = JSON
+        if body is not None and isinstance(value, dict) and headers["Content-Type"].startswith(PROTOBUF):
+            body = protobuf(json.loads(body))
         metadata = value.get("metadata") if isinstance(value, dict) else None
         base = metadata.get("generateName") if isinstance(metadata, dict) else None
         if isinstance(base, str) and base:

@@ -92,7 +92,8 @@ class World:
             real = answer.json()
             mine = track_update(typed(SCHEMAS, self.subject.type_name), self.live, self.typed(body),
                                 manager=step.manager, api_version=self.subject.api_version,
-                                subresource=step.subresource, now=newest(real), reset=self.reset(step.subresource))  # fmt: skip
+                                subresource=step.subresource, now=newest(real),
+                                reset=self.reset(step.subresource))  # fmt: skip
             self.compare(mine, real)
 
     def endpoint(self, step: Step) -> str:

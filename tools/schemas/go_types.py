@@ -24,6 +24,7 @@ _UNTAGGED = re.compile(r"^\s+([\w.]+)(?:\s+\S+)?\s*(?:`(?![^`]*json:)[^`]*`)?\s*
 
 @dataclass(frozen=True)
 class GoField:
+    name: str  # empty for an embedded struct
     expression: str
     json_name: str
     options: frozenset[str]
@@ -100,5 +101,5 @@ def _read_fields(where: str, body: list[str]) -> list[GoField]:
             raise ValueError(f"{where}: cannot read {line!r}")
         name, *options = match[3].split(",")
         if name != "-":
-            fields.append(GoField(match[2], name, frozenset(options)))
+            fields.append(GoField(match[1] or "", match[2], name, frozenset(options)))
     return fields

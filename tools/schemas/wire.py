@@ -67,11 +67,11 @@ class Walker:
         name = openapi_name(package_path, type_name)
         if name not in self.structs:
             self.structs[name] = []
-            package, declaration = self._declaration(package_path, type_name)
+            package, declaration = self.declaration(package_path, type_name)
             self.structs[name] = list(self._fields(package, declaration))
         return name
 
-    def _declaration(self, package_path: str, type_name: str) -> tuple[GoPackage, list[GoField]]:
+    def declaration(self, package_path: str, type_name: str) -> tuple[GoPackage, list[GoField]]:
         package = self._package_at(package_path)
         while type_name not in package.structs:  # `type List metav1.List`
             package, type_name = self._resolve(package, package.named[type_name])
@@ -85,12 +85,12 @@ class Walker:
         for each in declaration:
             if "inline" in each.options or not each.json_name:
                 home, name = self._resolve(package, each.expression.lstrip("*"))
-                for inner in self._fields(*self._declaration(home.path, name)):
+                for inner in self._fields(*self.declaration(home.path, name)):
                     yield replace(inner, embedded=f"{name}.{inner.embedded}".rstrip("."))
                 continue
             omit = "zero" if "omitzero" in each.options else "empty" if "omitempty" in each.options else "never"
             pointer = each.expression.startswith("*")
-            wire = self._type(package, each.expression.lstrip("*"))
+            wire = self.wire_type(package, each.expression.lstrip("*"))
             words = self._enum(package, each.expression, wire)
             yield WireField(each.json_name, wire, pointer, omit, rules={"enum": words} if words else {})
 
@@ -111,13 +111,13 @@ class Walker:
         home, name = self._resolve(package, expression)
         return self._word(home, home.constants[name][1])
 
-    def _type(self, package: GoPackage, expression: str) -> dict[str, Any]:
+    def wire_type(self, package: GoPackage, expression: str) -> dict[str, Any]:
         if expression == "[]byte":
             return {"kind": "bytes"}
         if expression.startswith("[]"):
-            return {"kind": "list", "items": self._type(package, expression[2:])}
+            return {"kind": "list", "items": self.wire_type(package, expression[2:])}
         if expression.startswith("map["):
-            return {"kind": "map", "items": self._type(package, expression.partition("]")[2])}
+            return {"kind": "map", "items": self.wire_type(package, expression.partition("]")[2])}
         if expression in _BASIC:
             wire = {"kind": _BASIC[expression]}
             return wire | {"go": "int"} if expression == "int" else wire
@@ -129,11 +129,11 @@ class Walker:
             return wire | {"go": f"{path.rpartition('/')[2]}.{name}"} if wire["kind"] == "raw" else wire
         home = self._package_at(path)
         if full in _EITHER:
-            other = self._type(home, _EITHER[full])
+            other = self.wire_type(home, _EITHER[full])
             return {"kind": "either", "ref": self.visit(path, "JSONSchemaProps"), "items": other, "go": f"v1.{name}"}
         if self._is_struct(home, name):
             return {"kind": "struct", "ref": self.visit(path, name)}
-        return self._type(home, home.named[name]) | {"go": f"{path.rpartition('/')[2]}.{name}"}
+        return self.wire_type(home, home.named[name]) | {"go": f"{path.rpartition('/')[2]}.{name}"}
 
     def _is_struct(self, package: GoPackage, name: str) -> bool:
         while name not in package.structs:

@@ -15,6 +15,7 @@ from headgate.apiserver.kinds.form import Form, table_form
 from headgate.apiserver.kinds.kind import Kind
 from headgate.apiserver.kinds.table import KindTable
 from headgate.kube.features import Features
+from headgate.kube.protobuf import Messages
 from headgate.kube.schema import Schemas
 from headgate.store import Store
 
@@ -32,6 +33,7 @@ class Api:
         self,
         *,
         schemas: Schemas,
+        messages: Messages,
         kinds: KindTable,
         store: Store,
         features: Features,
@@ -40,6 +42,7 @@ class Api:
         time_zones: frozenset[str] | None = None,
     ) -> None:
         self.schemas: Final = schemas
+        self.messages: Final = messages
         self.kinds: Final = kinds
         self.store: Final = store
         self.features: Final = features

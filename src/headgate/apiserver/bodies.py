@@ -8,16 +8,53 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import msgspec
+
 from headgate.apiserver import negotiation
 from headgate.apiserver.call import Call
 from headgate.apiserver.kinds.form import Form
 from headgate.apiserver.kinds.kind import Kind
-from headgate.kube import codec, errors, status
+from headgate.kube import codec, errors, protobuf, status
 from headgate.kube.schema import GroupVersionKind
 
 Object = dict[str, Any]
 
 _SUMMARY_BYTES: Final = 30
+
+
+class Body(msgspec.Struct, frozen=True):
+    """What a request carries: the type that it names and its value, which protobuf has once its type is known."""
+
+    named: codec.TypeMeta
+    parsed: codec.Parsed = codec.Parsed()
+    message: bytes | None = None
+
+    def gvk(self, expected: GroupVersionKind) -> GroupVersionKind:
+        """What it is; what it does not say is as expected."""
+        group, version, kind = self.named
+        return GroupVersionKind(*((group, version) if version else expected[:2]), kind or expected.kind)
+
+
+def read_body(call: Call) -> Body | str | status.ApiError:
+    """The body opened far enough to know its type; a text if it cannot be, an error if nobody reads such a body."""
+    media_type = negotiation.input_type(call.request.header("content-type"))
+    if isinstance(media_type, status.ApiError):
+        return media_type
+    body = call.request.body
+    if media_type == negotiation.PROTOBUF:
+        envelope = protobuf.open_envelope(body)
+        return envelope if isinstance(envelope, str) else Body(envelope.named, message=envelope.raw)
+    parsed = codec.decode_yaml(body) if media_type == negotiation.YAML else codec.decode_json(body, numbers="spelled")
+    named = codec.interpret(parsed)
+    return named if isinstance(named, str) else Body(named, parsed)
+
+
+def parsed_body(call: Call, body: Body, type_name: str) -> codec.Parsed | str:
+    """The value of a body of that type, or what is wrong with its bytes."""
+    if body.message is None:
+        return body.parsed
+    value = call.api.messages.decode(type_name, body.message)
+    return value if isinstance(value, str) else codec.Parsed(value)
 
 
 def decode_object(
@@ -28,22 +65,20 @@ def decode_object(
 ) -> Object | status.ApiError:
     """The body as an object of ``kind`` (or of an alias of the same form), defaulted; warnings go to the call."""
     expected, form = kind.gvk, call.api.form(kind)
-    media_type = negotiation.input_type(call.request.header("content-type"))
-    if isinstance(media_type, status.ApiError):
-        return media_type
-    body = call.request.body
-    parsed = codec.decode_yaml(body) if media_type == negotiation.YAML else codec.decode_json(body, numbers="spelled")
-    named = codec.interpret(parsed)
-    if isinstance(named, str):
-        return _unrecognized(expected.kind, named, body)
-    actual = GroupVersionKind(
-        *((named.group, named.version) if named.version else (expected.group, expected.version)),
-        named.kind or expected.kind,
-    )
+    body = read_body(call)
+    if isinstance(body, status.ApiError):
+        return body
+    if isinstance(body, str):
+        return _unrecognized(expected.kind, body, call.request.body)
+    actual = body.gvk(expected)
+    prefix = f"{actual.kind} in version {errors.quote(actual.version)} cannot be handled as a {expected.kind}: "
+    known = call.api.schemas.kinds[actual] if _is_registered(call, actual) else ""
+    parsed = parsed_body(call, body, known) if known else body.parsed
+    if isinstance(parsed, str):
+        return status.bad_request(prefix + parsed)
     if actual != expected and actual not in aliases:
         return _mismatch(call, actual, expected)
     decoded = form.decode(parsed.value)
-    prefix = f"{actual.kind} in version {errors.quote(actual.version)} cannot be handled as a {expected.kind}: "
     if decoded.error is not None:
         return status.bad_request(prefix + decoded.error)
     if field_validation == "Strict" and (problem := codec.strict_error(parsed, decoded)):
@@ -90,10 +125,15 @@ def _mismatch(call: Call, actual: GroupVersionKind, expected: GroupVersionKind) 
 
 def _foreign(call: Call, actual: GroupVersionKind, expected: GroupVersionKind) -> str:
     """Why an object that says it is ``actual`` is no ``expected``."""
-    if actual not in call.api.schemas.kinds:
+    if not _is_registered(call, actual):
         return unregistered(actual)
     internal = (expected.group or "core").partition(".")[0]
     return f"converting ({actual.version}.{actual.kind}) to ({internal}.{expected.kind}): unknown conversion"
+
+
+def _is_registered(call: Call, gvk: GroupVersionKind) -> bool:
+    """Views, such as a Table, are only ever sent."""
+    return gvk in call.api.schemas.kinds and gvk.group != "meta.k8s.io"
 
 
 def unregistered(gvk: GroupVersionKind) -> str:
@@ -106,8 +146,5 @@ def type_problem(call: Call, expected: GroupVersionKind, value: Any) -> str | No
     named = codec.interpret(codec.Parsed(value))
     if isinstance(named, str):
         return named
-    actual = GroupVersionKind(
-        *((named.group, named.version) if named.version else (expected.group, expected.version)),
-        named.kind or expected.kind,
-    )
+    actual = Body(named).gvk(expected)
     return None if actual == expected else _foreign(call, actual, expected)

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from headgate.apiserver import admission, bodies, negotiation, options, reading, records, views, writing
+from headgate.apiserver import admission, bodies, options, reading, records, views, writing
 from headgate.apiserver.call import Call
 from headgate.apiserver.messages import Effect, Response
 from headgate.kube import codec, status, timestamps
@@ -24,7 +24,7 @@ Object = dict[str, Any]
 _ORPHAN: Final = "orphan"
 _FOREGROUND: Final = "foregroundDeletion"
 _OPTIONS_TYPE: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"
-_OPTIONS_KINDS: Final = frozenset({"", "DeleteOptions"})
+_OPTIONS: Final = GroupVersionKind("", "v1", "DeleteOptions")
 
 # Kinds whose DELETE answers with the object that is gone; the others answer with a Status.
 _ANSWERS_WITH_OBJECT: Final = frozenset(
@@ -75,16 +75,17 @@ def read_options(call: Call) -> options.DeleteOptions | status.ApiError:
     body = call.request.body
     if not body:
         return options.delete_options_from_query(call.query)
-    media_type = negotiation.input_type(call.request.header("content-type"))
-    if isinstance(media_type, status.ApiError):
-        return media_type
-    parsed = codec.decode_yaml(body) if media_type == negotiation.YAML else codec.decode_json(body, numbers="spelled")
-    named = codec.interpret(parsed)
-    if isinstance(named, str):
-        return status.bad_request(named)
-    if named.kind not in _OPTIONS_KINDS:
-        gvk = GroupVersionKind(named.group, named.version or "v1", named.kind)
+    found = bodies.read_body(call)
+    if isinstance(found, status.ApiError):
+        return found
+    if isinstance(found, str):
+        return status.bad_request(found)
+    gvk = found.gvk(_OPTIONS)
+    if gvk.kind != _OPTIONS.kind:
         return status.bad_request(bodies.unregistered(gvk))
+    parsed = bodies.parsed_body(call, found, _OPTIONS_TYPE)
+    if isinstance(parsed, str):
+        return status.bad_request(parsed)
     decoded = codec.convert(call.api.schemas, _OPTIONS_TYPE, parsed.value)
     if decoded.error is not None:
         return status.bad_request(decoded.error)

@@ -1,8 +1,8 @@
 """Which media type comes in, and which goes out.
 
 ``Accept`` picks the encoding (JSON or YAML) and the view (the object, a Table, or its metadata alone);
-``Content-Type`` picks the decoder. Protobuf is not spoken: asked for alone it is refused, offered beside JSON it is
-passed over. Making the views is the work of ``apiserver/views.py``.
+``Content-Type`` picks the decoder. Protobuf is read and not spoken: asked for alone it is refused, offered beside JSON
+it is passed over. Making the views is the work of ``apiserver/views.py``.
 """
 
 from __future__ import annotations
@@ -18,15 +18,11 @@ JSON: Final = "application/json"
 YAML: Final = "application/yaml"
 PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
 
-# What the real server lists in its texts; the third one is answered with a clear refusal (see the limits).
+# What the real server lists in its texts; the third one is read but not written.
 _SUPPORTED: Final = (JSON, YAML, PROTOBUF)
 _SPOKEN: Final = (JSON, YAML)
 _STREAMED: Final = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
 
-_NO_PROTOBUF: Final = (
-    "the embedded API server does not read protobuf bodies yet: send JSON or YAML"
-    " (with kubectl, write the object to a file and use 'kubectl apply -f FILE')"
-)
 _MALFORMED_PARAMETER: Final = re.compile(r";(?!\s*$)(?!\s*[\w!#$&^.+-]+=)")
 
 View = Literal["object", "Table", "PartialObjectMetadata", "PartialObjectMetadataList"]
@@ -152,10 +148,8 @@ def wants_pretty(pretty_param: str | None, user_agent: str) -> bool:
 
 
 def input_type(content_type: str) -> str | status.ApiError:
-    """``JSON`` or ``YAML`` for a request body, or the 415. An absent header means JSON."""
+    """The type of a request body if it is one that is read here, or the 415. An absent header means JSON."""
     media_type = content_type.partition(";")[0].strip().lower() or JSON
-    if media_type in _SPOKEN and not _MALFORMED_PARAMETER.search(content_type):
+    if media_type in _SUPPORTED and not _MALFORMED_PARAMETER.search(content_type):
         return media_type
-    if media_type == PROTOBUF:
-        return status.ApiError(415, "UnsupportedMediaType", _NO_PROTOBUF)
     return status.unsupported_media_type(_SUPPORTED)

@@ -33,6 +33,7 @@ from headgate.cli.kubeconfig import write_kubeconfig
 from headgate.client.transport import Transport
 from headgate.kube import quantity
 from headgate.kube.features import Features
+from headgate.kube.protobuf import Messages
 from headgate.kube.schema import Schemas
 from headgate.nodes.hollow import Hollow
 from headgate.nodes.options import RESOURCES, Options
@@ -137,8 +138,10 @@ async def _cluster(plan: Plan, sock: socket.socket, say: Say) -> AsyncIterator[N
     async with contextlib.AsyncExitStack() as stack:
         store, journal = _open_store(plan, say)
         users = {_token(plan.data): _ADMIN, (system_token := secrets.token_urlsafe(32)): _SYSTEM}
+        tables = Schemas.load(schemas.read())
         api = Api(
-            schemas=Schemas.load(schemas.read()),
+            schemas=tables,
+            messages=Messages.load(tables, schemas.read_numbers()),
             kinds=BUILTIN,
             store=store,
             features=plan.features,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headgate.apiserver import negotiation
-from headgate.apiserver.negotiation import JSON, YAML, Output
+from headgate.apiserver.negotiation import JSON, PROTOBUF, YAML, Output
 from headgate.kube.status import ApiError
 
 KUBECTL_GET = (
@@ -39,14 +39,14 @@ def test_a_form_that_we_do_not_speak_is_refused_with_the_list_of_forms(accept: s
     assert "application/json, application/yaml" in refused.message
 
 
-def test_a_body_without_a_type_is_json_and_protobuf_is_refused() -> None:
+def test_a_body_is_json_unless_it_says_that_it_is_yaml_or_protobuf() -> None:
     assert negotiation.input_type("") == JSON
     assert negotiation.input_type("application/json; charset=utf-8") == JSON
     assert negotiation.input_type("application/yaml") == YAML
-    refused = negotiation.input_type("application/vnd.kubernetes.protobuf")
+    assert negotiation.input_type("application/vnd.kubernetes.protobuf; stream=watch") == PROTOBUF
+    refused = negotiation.input_type("application/cbor")
     assert isinstance(refused, ApiError)
     assert refused.code == 415
-    assert "kubectl apply -f" in refused.message
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,169 @@
+"""The types that are one value in JSON and a small message in protobuf: times, quantities, raw JSON and their like.
+
+Each reader takes the bytes between two offsets and gives the value that JSON would have had there.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import struct
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from headgate.kube import quantity, timestamps
+from headgate.kube.json_text import decode_json, whole
+from headgate.kube.protobuf import wire
+from headgate.kube.protobuf.wire import LENGTH, VARINT, Damaged
+
+Value = Callable[[bytes, int, int], Any]
+
+_MICROS_PER_S: Final = 1_000_000
+_STRING: Final = 1  # the type of an IntOrString that is text
+
+
+def fields(
+    name: str, known: dict[int, tuple[str, int]], data: bytes, at: int, end: int
+) -> Iterator[tuple[int, int, int]]:
+    """The known fields of a small message: number, then a value and 0, or the offsets of its bytes."""
+    while at < end:
+        start = at
+        number, kind, at = tag(name, data, at, end)
+        if number not in known:
+            at = wire.skip(data, start, end)
+            continue
+        label, wanted = known[number]
+        if kind != wanted:
+            raise Damaged(f"proto: wrong wireType = {kind} for field {label}")
+        if kind == VARINT:
+            value, at = wire.varint(data, at, end)
+            yield number, value, 0
+        else:
+            start, at = wire.length(data, at, end)
+            yield number, start, at
+
+
+def tag(name: str, data: bytes, at: int, end: int) -> tuple[int, int, int]:
+    """The number and wire type of the field of message ``name`` at ``at``, and where its content begins."""
+    found, at = wire.varint(data, at, end)
+    number, kind = wire.signed32(found >> 3), found & 7
+    if kind == wire.END_GROUP:
+        raise Damaged(f"proto: {name}: wiretype end group for non-group")
+    if number <= 0:
+        raise Damaged(f"proto: {name}: illegal tag {number} (wire type {found})")
+    return number, kind, at
+
+
+def _octets(data: bytes, start: int, stop: int) -> str:
+    return base64.b64encode(data[start:stop]).decode()
+
+
+_TIMESTAMP: Final = {1: ("Seconds", VARINT), 2: ("Nanos", VARINT)}
+
+
+def _instant(data: bytes, start: int, stop: int) -> tuple[int, int]:
+    seconds = nanos = 0
+    for number, value, _ in fields("Timestamp", _TIMESTAMP, data, start, stop):
+        if number == 1:
+            seconds = wire.signed64(value)
+        else:
+            nanos = wire.signed32(value)
+    return seconds, nanos
+
+
+def _time(data: bytes, start: int, stop: int) -> str | None:
+    """Nothing inside means no time at all; fractions of a second are not looked at."""
+    return None if start == stop else timestamps.format_time(_instant(data, start, stop)[0])
+
+
+def _micro_time(data: bytes, start: int, stop: int) -> str | None:
+    if start == stop:
+        return None
+    seconds, nanos = _instant(data, start, stop)
+    micros = nanos // 1000 if nanos >= 0 else -(-nanos // 1000)  # towards zero
+    return timestamps.format_micros(seconds * _MICROS_PER_S + micros)
+
+
+def _duration(data: bytes, start: int, stop: int) -> str:
+    nanos = 0
+    for _, value, _ in fields("Duration", {1: ("Duration", VARINT)}, data, start, stop):
+        nanos = wire.signed64(value)
+    return timestamps.format_duration(nanos)
+
+
+def _quantity(data: bytes, start: int, stop: int) -> str:
+    amount = "0"
+    for _, begin, end in fields("Quantity", {1: ("String_", LENGTH)}, data, start, stop):
+        parsed = quantity.parse(wire.text(data, begin, end))
+        if isinstance(parsed, str):
+            raise Damaged(parsed)
+        amount = parsed.canonical
+    return amount
+
+
+_INT_OR_STRING: Final = {1: ("Type", VARINT), 2: ("IntVal", VARINT), 3: ("StrVal", LENGTH)}
+
+
+def _int_or_string(data: bytes, start: int, stop: int) -> int | str:
+    kind, number, text = 0, 0, ""
+    for field, value, end in fields("IntOrString", _INT_OR_STRING, data, start, stop):
+        if field == 1:
+            kind = wire.signed64(value)
+        elif field == 2:
+            number = wire.signed32(value)
+        else:
+            text = wire.text(data, value, end)
+    return text if kind == _STRING else number
+
+
+def _raw_json(message: str) -> Value:
+    """A message that holds the bytes of a JSON document."""
+
+    def read(data: bytes, start: int, stop: int) -> Any:
+        document = b""
+        for _, begin, end in fields(message, {1: ("Raw", LENGTH)}, data, start, stop):
+            document = data[begin:end]
+        if not document:
+            return None
+        parsed = decode_json(document)
+        if parsed.error is not None:
+            raise Damaged(parsed.error)
+        return parsed.value
+
+    return read
+
+
+SCALARS: Final[dict[str, Value]] = {
+    "string": wire.text,
+    "bytes": _octets,
+    "time": _time,
+    "microtime": _micro_time,
+    "duration": _duration,
+    "quantity": _quantity,
+    "intorstring": _int_or_string,
+}
+RAW: Final[dict[str, Value]] = {
+    "runtime.RawExtension": _raw_json("RawExtension"),
+    "v1.FieldsV1": _raw_json("FieldsV1"),
+    "v1.JSON": _raw_json("JSON"),
+}
+"""Readers of values that may be anything, by the name of their Go type."""
+
+
+def _is_true(value: int) -> bool:
+    return value != 0
+
+
+def _double(value: int) -> float:
+    number: float = struct.unpack("<d", value.to_bytes(8, "little"))[0]
+    if not math.isfinite(number):
+        raise Damaged(f"json: unsupported value: {str(number).replace('inf', 'Inf').replace('nan', 'NaN')}")
+    return whole(number)
+
+
+NUMBERS: Final[dict[str, Callable[[int], Any]]] = {
+    "int32": wire.signed32,
+    "int64": wire.signed64,
+    "bool": _is_true,
+    "float": _double,
+}
