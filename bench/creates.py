@@ -23,7 +23,8 @@ from headgate.apiserver.shell import Endpoint
 from headgate.kube.features import Features
 from headgate.kube.protobuf import Messages
 from headgate.kube.schema import Schemas
-from headgate.store.shell import Committer, Journal
+from headgate.store.journal.shell import Journal
+from headgate.store.shell import Committer
 
 COUNT: Final = 3000
 WRITERS: Final = 32

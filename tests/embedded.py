@@ -20,6 +20,7 @@ from headgate.apiserver.handle import handle
 from headgate.apiserver.kinds.builtin import BUILTIN
 from headgate.apiserver.messages import CallWebhooks, Commit, Moment, Request, Response, WebhookAnswer, WebhookCall
 from headgate.apiserver.watching import Watch
+from headgate.kube import status
 from headgate.kube.features import Features
 from headgate.kube.protobuf import Messages
 from headgate.kube.schema import Schemas
@@ -85,7 +86,7 @@ class Embedded:
             return False
         if self.disk_error is not None:
             self.api.store.rollback()
-            return self.disk_error
+            return status.internal_error(self.disk_error)
         self.api.store.commit(effect.revision)
         return None
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from headgate.store import log
 from headgate.store.item import Compacted, Item, Page, Revision
+from headgate.store.journal.shell import CommitFailed, Journal
 from headgate.store.memory import Store
-from headgate.store.shell import CommitFailed, Journal
 
 Snapshot = tuple[list[Item], list[Item]]
 

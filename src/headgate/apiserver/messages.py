@@ -63,7 +63,7 @@ class Response(msgspec.Struct, frozen=True):
 
 
 class Commit(msgspec.Struct, frozen=True):
-    """Make everything up to ``revision`` durable; send back ``None``, or the reason why it could not be written."""
+    """Make everything up to ``revision`` durable; send back ``None``, or the ``ApiError`` that says why it is not."""
 
     revision: Revision
 

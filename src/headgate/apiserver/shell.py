@@ -19,8 +19,10 @@ from headgate.apiserver.handle import handle
 from headgate.apiserver.messages import CallWebhooks, Commit, Effect, Moment, Request, Response
 from headgate.apiserver.watching import Watch
 from headgate.apiserver.webhooks.shell import Webhooks
+from headgate.kube import status
 from headgate.store import Change, Revision
-from headgate.store.shell import CommitFailed, Committer
+from headgate.store.journal.shell import CommitFailed
+from headgate.store.shell import Committer
 
 _SUFFIX_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 _BOOKMARK_EVERY_S: Final = 60.0
@@ -93,13 +95,13 @@ class Endpoint:
             case _:
                 return await self._wait(effect.revision, effect.timeout_s)
 
-    async def _commit(self, revision: Revision) -> str | None:
+    async def _commit(self, revision: Revision) -> status.ApiError | None:
         if self._committer is None:
-            return "the store is not open"
+            return status.internal_error("the store is not open")
         try:
             await self._committer.flush(revision)
         except CommitFailed as problem:
-            return str(problem)
+            return (status.insufficient_storage if problem.full else status.internal_error)(str(problem))
         return None
 
     async def _wait(self, revision: Revision, timeout_s: float) -> bool:

@@ -44,8 +44,8 @@ Steps = Generator[Effect, Any, "Written | status.ApiError"]
 
 def commit(revision: Revision) -> Generator[Effect, Any, status.ApiError | None]:
     """Wait until a write is on disk. Nothing is answered before."""
-    failure = yield Commit(revision)
-    return None if failure is None else status.internal_error(failure)
+    failure: status.ApiError | None = yield Commit(revision)
+    return failure
 
 
 def wipe_system_fields(metadata: Object) -> None:

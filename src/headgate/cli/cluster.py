@@ -40,7 +40,9 @@ from headgate.nodes.options import RESOURCES, Options
 from headgate.nodes.shell import Fleet
 from headgate.nodes.template import Template, make_nodes
 from headgate.store import Store
-from headgate.store.shell import Committer, Journal, StoreProblem
+from headgate.store.file.shell import StoreProblem
+from headgate.store.journal.shell import Journal
+from headgate.store.shell import Committer
 
 COMPONENTS: Final = ("apiserver", "nodes")
 _ADMIN: Final = User("kubernetes-admin", ("system:masters", "system:authenticated"))

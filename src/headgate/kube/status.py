@@ -264,3 +264,8 @@ def internal_error(problem: str) -> ApiError:
 def unknown_error(problem: str, code: int = 500) -> ApiError:
     """An error that no one gave a reason: some of Kubernetes' own checks answer this way (a Binding without target)."""
     return ApiError(code, "", problem)
+
+
+def insufficient_storage(problem: str) -> ApiError:
+    """The disk is full. Nothing was written, and the same request may succeed once there is room."""
+    return ApiError(507, "InsufficientStorage", problem, Details(causes=(Cause(message=problem),)))

@@ -2,30 +2,25 @@
 
 Each write is one row under its revision, so a commit only ever appends. The present is the newest row of each key;
 older rows are the past, kept as long as watches and paged lists may ask for it, and then deleted by revision
-(``superseded``). Loading is one scan in order of revision. Nothing here opens a file: ``store/shell.py`` does.
-
-**Numbers after a crash.** A process may die with revisions handed out and not recorded. The next one therefore starts
-``BLOCK`` above the last recorded revision, and records that before it serves (``start_revision``). A clean stop records
-the exact number and leaves no gap.
+(``superseded``). Loading is one scan in order of revision. Every row carries a checksum of all that it says; what the
+rows say together is sealed in the one row of ``store/head.py``. Nothing here opens a file: ``store/file/shell.py``
+does.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from hashlib import sha256
+from typing import Any, Final
 
 import msgspec
 
 from headgate.store.item import Change, Item, Revision
 
-APPLICATION_ID: Final = 0x48474154  # "HGAT", in the header of the file
-FORMAT: Final = 1
-BLOCK: Final = 1 << 16
-
-CREATE: Final = (
-    """CREATE TABLE log (
+CREATE: Final = """CREATE TABLE log (
         revision INTEGER PRIMARY KEY,
+        checksum INTEGER NOT NULL,
         resource TEXT NOT NULL,
         namespace TEXT NOT NULL,
         name TEXT NOT NULL,
@@ -34,21 +29,16 @@ CREATE: Final = (
         labels BLOB NOT NULL,
         fields BLOB NOT NULL,
         data BLOB NOT NULL
-    )""",
-    "CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID",
-    "INSERT INTO meta VALUES ('revision', 0), ('oldest', 0), ('clean', 1)",
-    f"PRAGMA application_id = {APPLICATION_ID}",
-    f"PRAGMA user_version = {FORMAT}",
-)
-INSERT: Final = "INSERT INTO log VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    )"""
+INSERT: Final = "INSERT INTO log VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+CHECKSUM: Final = "SELECT checksum FROM log WHERE revision = ?"
 DELETE: Final = "DELETE FROM log WHERE revision = ?"
+CHECKSUMS_AFTER: Final = "SELECT checksum FROM log WHERE revision > ?"
 DELETE_AFTER: Final = "DELETE FROM log WHERE revision > ?"
 SCAN: Final = "SELECT * FROM log ORDER BY revision"
-COUNT: Final = "SELECT count(*), coalesce(max(revision), 0) FROM log"
-READ_META: Final = "SELECT name, value FROM meta"
-WRITE_META: Final = "UPDATE meta SET value = ? WHERE name = ?"
+SCAN_BACKWARDS: Final = "SELECT * FROM log ORDER BY revision DESC"
 
-Row = tuple[int, str, str, str, str, int, bytes, bytes, bytes]
+Row = tuple[int, int, str, str, str, str, int, bytes, bytes, bytes]
 
 _NOTHING: Final[Mapping[str, str]] = {}
 _encode: Final = msgspec.json.Encoder().encode
@@ -64,35 +54,81 @@ class Batch(msgspec.Struct, frozen=True):
     """Rows of the past that nothing needs any more."""
 
 
+class Stored(msgspec.Struct, frozen=True, gc=False):
+    """One row that was read and found to be what was written."""
+
+    item: Item
+    deleted: bool
+    checksum: int
+
+
 def row_of(change: Change) -> Row:
     item = change.item
+    labels = _encode(item.labels) if item.labels else b""
+    fields = _encode(item.fields) if item.fields else b""
+    checksum = _checksum(
+        change.revision,
+        change.deleted,
+        item.resource.encode(),
+        item.namespace.encode(),
+        item.name.encode(),
+        item.uid.encode(),
+        labels,
+        fields,
+        item.data,
+    )
     return (
         change.revision,
+        checksum,
         item.resource,
         item.namespace,
         item.name,
         item.uid,
         int(change.deleted),
-        _encode(item.labels) if item.labels else b"",
-        _encode(item.fields) if item.fields else b"",
+        labels,
+        fields,
         item.data,
     )
 
 
-def item_of(row: Row) -> tuple[Item, bool]:
-    """The item, and whether the row says that it was deleted."""
-    revision, resource, namespace, name, uid, deleted, labels, fields, data = row
-    item = Item(
-        resource=sys.intern(resource),
-        namespace=sys.intern(namespace),
-        name=name,
-        uid=uid,
-        revision=Revision(revision),
-        labels=_decode(labels) if labels else _NOTHING,
-        fields=_decode(fields) if fields else _NOTHING,
-        data=data,
-    )
-    return item, bool(deleted)
+class Reader:
+    """Reads rows as they come from the file, texts as bytes. Label sets that are equal are kept once."""
+
+    def __init__(self) -> None:
+        self._labels: Final[dict[bytes, Mapping[str, str]]] = {b"": _NOTHING}
+
+    def read(self, raw: Sequence[Any]) -> Stored | None:
+        """What the row says, or ``None`` if that is not what was written."""
+        revision, checksum, resource, namespace, name, uid, deleted, labels, fields, data = raw
+        try:
+            found = _checksum(revision, deleted, resource, namespace, name, uid, labels, fields, data)
+        except TypeError:  # a damaged row may hold anything anywhere
+            return None
+        if found != checksum:
+            return None
+        known = self._labels.get(labels)
+        if known is None:
+            known = self._labels[labels] = _decode(labels)
+        item = Item(
+            resource=sys.intern(resource.decode()),
+            namespace=sys.intern(namespace.decode()),
+            name=name.decode(),
+            uid=uid.decode(),
+            revision=Revision(revision),
+            labels=known,
+            fields=_decode(fields) if fields else _NOTHING,
+            data=data,
+        )
+        return Stored(item, bool(deleted), checksum)
+
+
+def describe(raw: Sequence[Any]) -> str:
+    """Names a damaged row as well as it can still be named."""
+    revision, _, *names = raw[:5]
+    resource, namespace, name = (each.decode(errors="replace") if isinstance(each, bytes) else "?" for each in names)
+    text = f"{resource} {namespace}/{name}" if namespace else f"{resource} {name}"
+    shown = "".join(each if each.isprintable() else "?" for each in text)
+    return f"row {revision} ({shown[:200]})"
 
 
 def superseded(forgotten: Iterable[Change]) -> list[Revision]:
@@ -106,18 +142,8 @@ def superseded(forgotten: Iterable[Change]) -> list[Revision]:
     return revisions
 
 
-def start_revision(meta: Mapping[str, int], last: int) -> Revision:
-    """Where a process that opens the file begins to count."""
-    recorded = max(meta["revision"], last)
-    return Revision(recorded if meta["clean"] else recorded + BLOCK)
-
-
-def stranger(application_id: int, user_version: int, tables: int) -> str | None:
-    """Why this file must not be touched, or ``None`` if it is ours or empty."""
-    if application_id == 0 and user_version == 0 and tables == 0:
-        return None
-    if application_id != APPLICATION_ID:
-        return "is not a Headgate store: move it away, or choose another data folder"
-    if user_version > FORMAT:
-        return f"has format {user_version}, and this Headgate reads up to {FORMAT}: install the newer Headgate again"
-    return None
+def _checksum(revision: int, deleted: int, *parts: bytes) -> int:
+    """64 bits over everything the row says; the lengths keep a byte from moving to the next column unseen."""
+    lengths = b",".join([b"%d" % len(part) for part in parts])
+    digest = sha256(b"%d,%d,%s;%s" % (revision, deleted, lengths, b"".join(parts))).digest()
+    return int.from_bytes(digest[:8], "big", signed=True)

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from headgate.store.item import Change, Compacted, Item, Revision
+from headgate.store.journal.shell import CommitFailed, Journal
 from headgate.store.memory import Store
 from headgate.store.retention import Limits, Retention
-from headgate.store.shell import CommitFailed, Committer, Journal
+from headgate.store.shell import Committer
 
 
 def put(store: Store, name: str, text: str = "x") -> Revision:

@@ -14,10 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from headgate.store import log
+from headgate.store import head, log
+from headgate.store.file.shell import FILE, StoreProblem
 from headgate.store.item import Change, Compacted, Item, Revision
+from headgate.store.journal.shell import CommitFailed, Journal
 from headgate.store.memory import Store
-from headgate.store.shell import FILE, CommitFailed, Journal, StoreProblem
 
 
 def put(store: Store, name: str, text: str = "x", *, delete: bool = False) -> Change:
@@ -72,11 +73,11 @@ def test_a_clean_stop_leaves_no_gap_and_a_crash_starts_a_new_block(tmp_path: Pat
     journal.close(Revision(1))
 
     journal = Journal.open(crashed)
-    assert journal.load().next_revision() == 2 + log.BLOCK
+    assert journal.load().next_revision() == 2 + head.BLOCK
     crashed_again = tmp_path / "again"
     shutil.copytree(crashed, crashed_again)
     journal.close(Revision(1))
-    assert reopened(crashed_again).next_revision() == 2 + 2 * log.BLOCK
+    assert reopened(crashed_again).next_revision() == 2 + 2 * head.BLOCK
 
 
 def test_compacted_history_stays_compacted_and_its_rows_go(tmp_path: Path) -> None:
@@ -219,7 +220,7 @@ def foreign_database(path: Path) -> None:
 def newer_format(path: Path) -> None:
     Journal.open(path.parent).close(Revision(0))
     connection = sqlite3.connect(path)
-    connection.execute(f"PRAGMA user_version = {log.FORMAT + 1}")
+    connection.execute(f"PRAGMA user_version = {head.FORMAT + 1}")
     connection.close()
 
 
@@ -228,7 +229,7 @@ def newer_format(path: Path) -> None:
     [
         (foreign_database, "is not a Headgate store"),
         (lambda path: path.write_bytes(b"notes of mine\n" * 100), "is not a Headgate store"),
-        (newer_format, "has format 2, and this Headgate reads up to 1"),
+        (newer_format, "has format 3, and this Headgate reads up to 2"),
     ],
 )
 def test_a_file_that_is_not_ours_is_refused_and_left_alone(
@@ -279,7 +280,8 @@ WRITER = """
 import asyncio, sys
 from pathlib import Path
 from headgate.store.item import Item
-from headgate.store.shell import Committer, Journal
+from headgate.store.journal.shell import Journal
+from headgate.store.shell import Committer
 
 async def main():
     journal = Journal.open(Path(sys.argv[1]))

@@ -1,0 +1,187 @@
+"""Opens the SQLite file, locks its folder, and looks for damage.
+
+Three checks together cover every byte that matters: SQLite's own of its pages, a checksum per row, and the head, which
+says what the rows must be as a whole. A file that passes them is served as it was written. Nothing here writes to a
+file that has content; ``store/journal/shell.py`` does.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+from headgate.store import head, log
+from headgate.store.head import Head, Tally
+
+FILE: Final = "headgate.db"
+LOCK: Final = "lock"
+
+PAGE_BYTES: Final = 16_384  # pods of 2 KB fill such pages well; SQLite's own 4 KB would hold one each
+
+_STEP: Final = 10_000
+_PRAGMAS: Final = (
+    "journal_mode = WAL",
+    "synchronous = FULL",
+    "fullfsync = ON",
+    "wal_autocheckpoint = 0",  # it would happen inside a commit, while writers wait
+    "cell_size_check = ON",
+)
+_SCHEMA: Final = [("head", head.CREATE), ("log", log.CREATE)]
+
+UNREADABLE: Final = (sqlite3.Error, UnicodeDecodeError)
+"""What reading a damaged file may raise; the latter when SQLite's complaint quotes bytes that are no text."""
+
+Progress = Callable[[int, int], None]
+"""Called with (rows done, rows in all)."""
+
+
+class StoreProblem(Exception):
+    """The data folder cannot be used; the text is one line that names the folder and the fix."""
+
+
+class Damaged(StoreProblem):
+    """The file is not what was written."""
+
+    def __init__(self, path: Path, what: str) -> None:
+        self.what: Final = " ".join(what.split())  # SQLite quotes whole statements
+        check = f"headgate check --drop-damaged --data {path.parent}" if path.name == FILE else "headgate check"
+        super().__init__(
+            f"{path} is damaged: {self.what}; restore a backup with `headgate restore`, "
+            f"or keep what is sound, and lose the rest, with `{check}`"
+        )
+
+
+def take_folder(folder: Path) -> int:
+    """Makes the folder if it is new; returns an open file that holds its lock while the process lives."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return _take_lock(folder)
+    except OSError as error:
+        raise StoreProblem(f"data folder {folder} cannot be used: {error.strerror}; choose another folder") from error
+
+
+def _take_lock(folder: Path) -> int:
+    lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        owner = os.read(lock, 32).decode(errors="replace").strip() or "unknown"
+        os.close(lock)
+        raise StoreProblem(
+            f"data folder {folder} is in use by process {owner}: stop that process, or choose another folder"
+        ) from None
+    except BaseException:
+        os.close(lock)
+        raise
+    os.ftruncate(lock, 0)
+    os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+    return lock
+
+
+def connect(path: Path, *, create: bool) -> sqlite3.Connection:
+    """Opens our file; with ``create`` makes one where there is none. Raises ``StoreProblem``."""
+    connection: sqlite3.Connection | None = None
+    try:
+        # Objects may be secrets; SQLite's own files get the mode of this one.
+        os.close(os.open(path, os.O_RDWR | (os.O_CREAT if create else 0), 0o600))
+        # The writer's thread uses the connection after this one made it; never both at once.
+        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        connection.text_factory = bytes  # in a damaged file a text may be anything
+        _identify(connection, path, create=create)
+        for pragma in _PRAGMAS:
+            connection.execute(f"PRAGMA {pragma}")
+        return connection
+    except BaseException as error:
+        if connection is not None:
+            connection.close()
+        if isinstance(error, OSError):
+            raise StoreProblem(f"{path} cannot be opened: {error.strerror}; choose another") from error
+        if isinstance(error, UNREADABLE):
+            raise explained(error, path) from error
+        raise
+
+
+def explained(error: Exception, path: Path) -> StoreProblem:
+    """What SQLite could not do with the file at ``path``, and what the user can; for errors in ``UNREADABLE``."""
+    code = primary_code(error)
+    if code == sqlite3.SQLITE_NOTADB:
+        return StoreProblem(f"{path} is not a Headgate store; move it away, or choose another data folder")
+    # A plain error: our own statements, and a schema that lacks their words.
+    if isinstance(error, UnicodeDecodeError) or code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR):
+        return Damaged(path, str(error))
+    if is_full(error):
+        return StoreProblem(f"{path} cannot be written: the disk is full; make room and try again")
+    return StoreProblem(f"{path} cannot be used: {error}; see to the disk, or choose another data folder")
+
+
+def primary_code(error: Exception) -> int:
+    code: int = getattr(error, "sqlite_errorcode", 0)
+    return code & 0xFF
+
+
+def is_full(error: Exception) -> bool:
+    """Whether there is no room: for the file, or for the index of the write-ahead file beside it."""
+    code = getattr(error, "sqlite_errorcode", 0)
+    return primary_code(error) == sqlite3.SQLITE_FULL or code == sqlite3.SQLITE_IOERR_SHMSIZE
+
+
+def _identify(connection: sqlite3.Connection, path: Path, *, create: bool) -> None:
+    """Refuses a file that is not ours; fills one that is new."""
+    application_id: int = connection.execute("PRAGMA application_id").fetchone()[0]
+    user_version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    schema = connection.execute("SELECT name, sql FROM sqlite_schema ORDER BY name").fetchall()
+    problem = head.stranger(application_id, user_version, len(schema))
+    if problem is not None:
+        raise StoreProblem(f"{path} {problem}")
+    if application_id == 0:
+        if not create:
+            raise StoreProblem(f"{path} is empty")
+        connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        connection.execute("BEGIN IMMEDIATE")
+        for _, statement in _SCHEMA:
+            connection.execute(statement)
+        connection.execute(head.WRITE, Head().row())
+        connection.execute(f"PRAGMA application_id = {head.APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {head.FORMAT}")
+        connection.execute("COMMIT")
+    elif schema != [(name.encode(), sql.encode()) for name, sql in _SCHEMA]:
+        raise Damaged(path, "its tables are not those of a Headgate store")
+
+
+def read_head(connection: sqlite3.Connection, path: Path) -> Head:
+    found = head.read(connection.execute(head.READ).fetchall())
+    if found is None:
+        raise Damaged(path, "its head does not match its seal")
+    return found
+
+
+def structure_problem(connection: sqlite3.Connection) -> str | None:
+    """What SQLite has to say about its pages, if it is not ``ok``."""
+    (said,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    text = said.decode(errors="replace")
+    return None if text == "ok" else text
+
+
+def sound_rows(connection: sqlite3.Connection, path: Path, expected: Head, progress: Progress) -> Iterator[log.Stored]:
+    """All rows in order, each as it was written; raises ``Damaged`` as soon as something is not."""
+    problem = structure_problem(connection)
+    if problem is not None:
+        raise Damaged(path, problem)
+    reader, checksums, total = log.Reader(), [0] * 0, expected.tally.rows
+    for done, raw in enumerate(connection.execute(log.SCAN)):
+        if done % _STEP == 0:
+            progress(done, total)
+        stored = reader.read(raw)
+        if stored is None:
+            raise Damaged(path, f"{log.describe(raw)} does not match its checksum")
+        checksums.append(stored.checksum)
+        yield stored
+    problem = expected.mismatch(Tally().plus(checksums))
+    if problem is not None:
+        raise Damaged(path, problem)
+    progress(total, total)

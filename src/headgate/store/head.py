@@ -1,0 +1,118 @@
+"""The one row that says what the log as a whole must be: its newest revision, its number of rows, the sum of their
+checksums. It is rewritten in the transaction of every commit and carries a seal over itself.
+
+So a row that vanished, came back or changed is noticed even if all others are sound. Adding and removing rows changes
+the sum by their checksums only, so keeping it costs nothing that grows with the log.
+
+**Numbers after a crash.** A process may die with revisions handed out and not recorded. The next one therefore starts
+``BLOCK`` above the last recorded revision, and records that before it serves (``start``). A clean stop records the
+exact number and leaves no gap. A restored copy starts ``RESTORED`` above its own: the store that it was taken from went
+on, and its clients have seen numbers that the copy does not know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
+from typing import Any, Final
+
+import msgspec
+
+from headgate.store.item import Revision
+
+APPLICATION_ID: Final = 0x48474154  # "HGAT", in the header of the file
+FORMAT: Final = 2
+BLOCK: Final = 1 << 16
+RESTORED: Final = 1 << 40  # years of writes at any rate this server reaches, and room for thousands of restores
+
+CREATE: Final = """CREATE TABLE head (
+        id INTEGER PRIMARY KEY,
+        revision INTEGER NOT NULL,
+        oldest INTEGER NOT NULL,
+        clean INTEGER NOT NULL,
+        rows INTEGER NOT NULL,
+        digest INTEGER NOT NULL,
+        seal INTEGER NOT NULL
+    )"""
+READ: Final = "SELECT * FROM head"
+WRITE: Final = "INSERT OR REPLACE INTO head VALUES (1, ?, ?, ?, ?, ?, ?)"
+
+_WRAP: Final = 1 << 64
+
+
+class Tally(msgspec.Struct, frozen=True):
+    """How many rows there are, and the sum of their checksums."""
+
+    rows: int = 0
+    digest: int = 0  # signed, in 64 bits
+
+    def plus(self, checksums: Iterable[int]) -> Tally:
+        return self._moved(checksums, 1)
+
+    def minus(self, checksums: Iterable[int]) -> Tally:
+        return self._moved(checksums, -1)
+
+    def _moved(self, checksums: Iterable[int], sign: int) -> Tally:
+        rows, digest = self.rows, self.digest
+        for checksum in checksums:
+            rows, digest = rows + sign, digest + sign * checksum
+        return Tally(rows, (digest + _WRAP // 2) % _WRAP - _WRAP // 2)
+
+
+class Head(msgspec.Struct, frozen=True):
+    revision: Revision = Revision(0)
+    """The highest number that is known to be handed out."""
+    oldest: Revision = Revision(0)
+    clean: bool = True
+    """Whether the last process stopped in order, so that no higher number than ``revision`` was ever handed out."""
+    tally: Tally = Tally()
+
+    def row(self) -> tuple[int, ...]:
+        said = (self.revision, self.oldest, int(self.clean), self.tally.rows, self.tally.digest)
+        return (*said, _seal(said))
+
+    def start(self) -> Revision:
+        """Where a process that opens the file begins to count."""
+        return self.revision if self.clean else Revision(self.revision + BLOCK)
+
+    def restored(self) -> Head:
+        """The head of a copy that goes on where the original went on without it: nobody may resume a watch in it."""
+        revision = Revision(self.revision + RESTORED)
+        return Head(revision, oldest=revision, clean=True, tally=self.tally)
+
+    def mismatch(self, found: Tally) -> str | None:
+        """What is wrong with the rows that were found, each of them sound."""
+        if found.rows != self.tally.rows:
+            return f"it holds {found.rows} rows and should hold {self.tally.rows}"
+        if found.digest != self.tally.digest:
+            return f"its {found.rows} rows are not those that were written"
+        return None
+
+
+def read(rows: Sequence[Sequence[Any]]) -> Head | None:
+    """The head, or ``None`` if it is not what was written."""
+    if len(rows) != 1:
+        return None
+    identity, *said, seal = rows[0]
+    if identity != 1 or not all(isinstance(value, int) for value in said) or seal != _seal(said):
+        return None
+    revision, oldest, clean, count, digest = said
+    return Head(Revision(revision), Revision(oldest), bool(clean), Tally(count, digest))
+
+
+def stranger(application_id: int, user_version: int, tables: int) -> str | None:
+    """Why this file must not be touched, or ``None`` if it is ours or empty."""
+    if application_id == 0 and user_version == 0 and tables == 0:
+        return None
+    if application_id != APPLICATION_ID:
+        return "is not a Headgate store: move it away, or choose another data folder"
+    if user_version > FORMAT:
+        return f"has format {user_version}, and this Headgate reads up to {FORMAT}: install the newer Headgate again"
+    if user_version < FORMAT:
+        return f"has format {user_version}, which no release has written: move it away, or choose another data folder"
+    return None
+
+
+def _seal(said: Sequence[int]) -> int:
+    digest = sha256(b",".join([b"%d" % value for value in said])).digest()
+    return int.from_bytes(digest[:8], "big", signed=True)

@@ -1,0 +1,113 @@
+"""Damage is found at start and named; what is not found is not served otherwise."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from headgate.store.file.shell import FILE, Damaged, StoreProblem
+from headgate.store.journal.shell import Journal
+from torture import flips
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    flips.build(tmp_path)
+    return tmp_path
+
+
+def edit(folder: Path, statement: str) -> None:
+    """A change that SQLite itself finds in order."""
+    connection = sqlite3.connect(folder / FILE)
+    with connection:
+        connection.execute(statement)
+    connection.close()
+
+
+def refusal(folder: Path) -> str:
+    with pytest.raises(Damaged) as refused:
+        flips.load(folder)
+    return str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("UPDATE log SET data = 'other' WHERE name = 'n7'", "(pods default/n7) does not match its checksum"),
+        ("UPDATE log SET uid = CAST(x'ff' AS TEXT) WHERE name = 'n7'", "does not match its checksum"),
+        ("UPDATE log SET revision = 100000 WHERE revision = (SELECT max(revision) FROM log)", "row 100000"),
+        ("DELETE FROM log WHERE revision = (SELECT min(revision) FROM log)", "rows and should hold"),
+        ("UPDATE head SET oldest = 0", "its head does not match its seal"),
+        ("UPDATE head SET revision = revision + 1", "its head does not match its seal"),
+        ("DELETE FROM head", "its head does not match its seal"),
+        ("CREATE INDEX extra ON log (name)", "its tables are not those of a Headgate store"),
+        ("DROP TABLE log", "its tables are not those of a Headgate store"),
+    ],
+)
+def test_what_somebody_changed_in_the_file_is_named(folder: Path, statement: str, words: str) -> None:
+    edit(folder, statement)
+    text = refusal(folder)
+    assert words in text
+    assert "\n" not in text
+    assert "headgate restore" in text
+    assert "headgate check --drop-damaged --data" in text
+
+
+def test_a_row_that_takes_the_place_of_another_is_noticed(folder: Path) -> None:
+    """Each row is sound in itself, and so is their number."""
+    other = folder.parent / "other"
+    flips.build(other)
+    journal, store = flips.load(other)
+    flips.stage(store, "foreign", "never written here")
+    flips.commit(store, journal)
+    journal.close(store.committed)
+    edit(folder, "DELETE FROM log WHERE revision = (SELECT min(revision) FROM log)")
+    connection = sqlite3.connect(folder / FILE)
+    connection.execute("ATTACH ? AS other", (str(other / FILE),))
+    with connection:
+        connection.execute("INSERT INTO log SELECT * FROM other.log WHERE name = 'foreign'")
+    connection.close()
+    assert "rows are not those that were written" in refusal(folder)
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda data: data[: len(data) // 2],
+        lambda data: data + bytes(16384),
+        lambda data: data[:16384] + data[3 * 16384 : 4 * 16384] + data[2 * 16384 :],
+        lambda data: data[:200],
+    ],
+    ids=["half of it", "a page too many", "a page in the place of another", "not even its first page"],
+)
+def test_a_file_that_was_cut_or_mixed_up_is_refused_or_served_whole(
+    folder: Path, spoil: Callable[[bytes], bytes]
+) -> None:
+    sound = (folder / FILE).read_bytes()
+    journal, store = flips.load(folder)
+    expected = flips.content(store)
+    journal.close(store.committed)
+    (folder / FILE).write_bytes(spoil(sound))
+    with contextlib.suppress(StoreProblem):
+        journal, store = flips.load(folder)
+        journal.close(store.committed)
+        assert flips.content(store) == expected
+
+
+def test_two_thousand_flipped_bytes_are_harmless_or_detected(fast_folder: Path) -> None:
+    outcome = flips.run(fast_folder, 2000)
+    assert outcome.tried == 2000
+    assert outcome.detected > 500  # else the flips hit nothing that matters
+
+
+def test_a_refused_file_lets_the_folder_go(folder: Path) -> None:
+    sound = (folder / FILE).read_bytes()
+    edit(folder, "DELETE FROM head")
+    refusal(folder)
+    (folder / FILE).write_bytes(sound)
+    journal = Journal.open(folder)
+    journal.close(journal.load().committed)
