@@ -16,7 +16,8 @@ from typing import Any, Final
 import msgspec
 
 from headgate import schemas
-from headgate.apiserver.api import Api, User
+from headgate.apiserver.access.user import User
+from headgate.apiserver.api import Api
 from headgate.apiserver.kinds.builtin import BUILTIN
 from headgate.apiserver.messages import Request, Response
 from headgate.apiserver.shell import Endpoint

@@ -15,7 +15,8 @@ from urllib.parse import urlencode
 import msgspec
 
 from headgate import schemas
-from headgate.apiserver.api import Api, User
+from headgate.apiserver.access.user import User
+from headgate.apiserver.api import Api
 from headgate.apiserver.handle import handle
 from headgate.apiserver.kinds.builtin import BUILTIN
 from headgate.apiserver.messages import CallWebhooks, Commit, Moment, Request, Response, WebhookAnswer, WebhookCall

@@ -31,11 +31,6 @@ _ANY_METHOD: Final = frozenset({"/apis"})
 _OTHER_PATHS: Final = (*_HEALTH, "/openapi/v3", "/openapi/v3/", "/version")
 
 
-def is_public(path: str) -> bool:
-    """What anybody may ask, without a token."""
-    return path.rstrip("/") == "/version" or _is_health(path)
-
-
 def _is_health(path: str) -> bool:
     return any(path == each or path.startswith(f"{each}/") for each in _HEALTH)
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-import msgspec
-
+from headgate.apiserver.access.authentication import StaticTokens
+from headgate.apiserver.access.policy import Policy
+from headgate.apiserver.access.user import User
 from headgate.apiserver.kinds.form import Form, table_form
 from headgate.apiserver.kinds.kind import Kind
 from headgate.apiserver.kinds.table import KindTable
@@ -18,11 +19,6 @@ from headgate.kube.features import Features
 from headgate.kube.protobuf import Messages
 from headgate.kube.schema import Schemas
 from headgate.store import Store
-
-
-class User(msgspec.Struct, frozen=True):
-    name: str
-    groups: tuple[str, ...] = ()
 
 
 class Api:
@@ -46,7 +42,8 @@ class Api:
         self.kinds: Final = kinds
         self.store: Final = store
         self.features: Final = features
-        self.users: Final = users
+        self.tokens: Final = StaticTokens(users)
+        self.policy: Final = Policy(store)
         self.version: Final = version
         self.time_zones: Final = time_zones
         self._forms: Final[dict[str, Form]] = {}

@@ -10,7 +10,8 @@ from functools import cached_property
 from typing import Any, Final
 
 from headgate.apiserver import options
-from headgate.apiserver.api import Api, User
+from headgate.apiserver.access.user import User
+from headgate.apiserver.api import Api
 from headgate.apiserver.kinds.kind import Kind
 from headgate.apiserver.messages import Moment, Request
 from headgate.apiserver.negotiation import Output

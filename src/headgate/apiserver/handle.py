@@ -25,7 +25,9 @@ from headgate.apiserver import (
     views,
     watching,
 )
-from headgate.apiserver.api import Api, User
+from headgate.apiserver.access import entry
+from headgate.apiserver.access.user import User
+from headgate.apiserver.api import Api
 from headgate.apiserver.call import Call
 from headgate.apiserver.kinds.kind import Kind
 from headgate.apiserver.messages import Effect, Moment, Request, Response
@@ -64,28 +66,16 @@ _REFUSED: Final = {
 
 
 def handle(api: Api, request: Request, moment: Moment) -> Answering:
-    path = request.path
-    user = _user(api, request)
-    if user is None:
-        # Some paths are for anybody, but not for somebody with a token that is not good.
-        if about.is_public(path) and not request.header("authorization"):
-            return about.answer(api, request)
-        return views.refuse(status.unauthorized())
-    if any(name.startswith("impersonate-") for name in request.headers):
-        text = "impersonation is not supported by the embedded API server yet: it does not evaluate RBAC rules"
-        return views.refuse(status.ApiError(501, "NotImplemented", text))
+    caller = entry.enter(api, request)
+    if isinstance(caller, Response):
+        return caller
     if len(request.body) > MAX_BODY_BYTES:
         return views.refuse(status.body_too_large(MAX_BODY_BYTES))
-    route = routes.parse(unquote(path, errors="surrogateescape"))
+    route = routes.parse(unquote(request.path, errors="surrogateescape"))
     kind = None if route is None else api.kinds.by_resource(route.group, route.version, route.resource)
     if route is None or kind is None:
         return about.answer(api, request)
-    return (yield from _resource(api, request, moment, route, kind, user))
-
-
-def _user(api: Api, request: Request) -> User | None:
-    scheme, _, token = request.header("authorization").partition(" ")
-    return api.users.get(token.strip()) if scheme.lower() == "bearer" else None
+    return (yield from _resource(api, request, moment, route, kind, caller.user))
 
 
 def _resource(api: Api, request: Request, moment: Moment, route: routes.Route, kind: Kind, user: User) -> Answering:

@@ -13,7 +13,7 @@ from urllib.parse import parse_qs
 
 import msgspec
 
-from headgate.kube import errors, fields, labels, status
+from headgate.kube import errors, fields, labels, names, status
 from headgate.kube.validation.metadata import validate_field_manager
 
 Query = Mapping[str, list[str]]
@@ -72,6 +72,18 @@ class ListOptions(msgspec.Struct, frozen=True):
     send_initial_events: bool | None = None
 
 
+def wants_watch(query: Query) -> bool:
+    return bool(_truth(query, "watch"))
+
+
+def one_name(query: Query) -> str:
+    """The name that a list is narrowed to by its field selector; empty if it is not, or not to a name."""
+    text = _first(query, "fieldSelector")
+    selector = fields.parse_field_selector(text) if text else ""
+    name = "" if isinstance(selector, str) else selector.exact("metadata.name") or ""
+    return "" if names.name_is_path_segment(name, False) else name
+
+
 def list_options(query: Query, *, force_watch: bool = False) -> ListOptions | status.ApiError:
     timeout_s = _number(query, "timeoutSeconds")
     if isinstance(timeout_s, status.ApiError):
@@ -88,7 +100,7 @@ def list_options(query: Query, *, force_watch: bool = False) -> ListOptions | st
     options = ListOptions(
         label_selector=label_selector,
         field_selector=field_selector,
-        watch=bool(_truth(query, "watch")) or force_watch,
+        watch=wants_watch(query) or force_watch,
         allow_bookmarks=bool(_truth(query, "allowWatchBookmarks")),
         resource_version=_first(query, "resourceVersion"),
         match=_first(query, "resourceVersionMatch"),

@@ -1,7 +1,7 @@
-"""Requests that look like objects but are only questions: who am I, may I.
+"""Requests that look like objects but are only questions: who am I, whose token is this, may I, may they, what may I.
 
-While every holder of a token may do everything, the questions about oneself have plain answers. Questions about others
-need rules to be evaluated; they are refused with words, not guessed.
+Nothing of them is kept. Who may ask about others is decided by the roles, as for every request; the answers come from
+``access/``.
 """
 
 from __future__ import annotations
@@ -10,33 +10,71 @@ from collections.abc import Callable, Generator
 from typing import Any, Final
 
 from headgate.apiserver import bodies, options, records, updating, views
+from headgate.apiserver.access.policy import Decision
+from headgate.apiserver.access.selectors import selector_problems
+from headgate.apiserver.access.user import User
 from headgate.apiserver.call import Call
 from headgate.apiserver.messages import Effect, Response
-from headgate.kube import status
+from headgate.kube import errors, status
+from headgate.kube.status import Attributes
+from headgate.kube.validation import access_review
 
 Object = dict[str, Any]
+Answer = Callable[[Call, Object], "Object | status.ApiError"]
 
 
 def _who_am_i(call: Call, review: Object) -> Object:
-    return {"userInfo": {"username": call.user.name, "groups": list(call.user.groups)}}
+    return {"metadata": {"creationTimestamp": call.now}, "status": {"userInfo": call.user.info()}}
 
 
-def _may_i(call: Call, review: Object) -> Object:
-    return {"allowed": True}
+def _may_i(call: Call, review: Object) -> Object | status.ApiError:
+    problems = access_review.validate_self_review(review)
+    if problems:
+        return _invalid(call, problems)
+    return _decided(call, review, call.user)
 
 
-def _what_may_i(call: Call, review: Object) -> Object:
-    everything = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
-    return {
-        "resourceRules": [everything],
-        "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
+def _may_they(call: Call, review: Object) -> Object | status.ApiError:
+    problems = access_review.validate_review(review)
+    if problems:
+        return _invalid(call, problems)
+    return _decided(call, review, _subject(review))
+
+
+def _may_they_here(call: Call, review: Object) -> Object | status.ApiError:
+    problems = access_review.validate_local_review(review)
+    if problems:
+        return _invalid(call, problems)
+    if review["metadata"].get("namespace", "") != call.namespace:
+        return status.bad_request(f"spec.resourceAttributes.namespace must match namespace: {call.namespace}")
+    return _decided(call, review, _subject(review))
+
+
+def _what_may_i(call: Call, review: Object) -> Object | status.ApiError:
+    namespace = (review.get("spec") or {}).get("namespace", "")
+    if not namespace:
+        return status.bad_request("no namespace on request")
+    grants = call.api.policy.grants(call.user, namespace)
+    rules = [rule.wire() for rule, _, _ in grants.rules]
+    told: Object = {
+        "resourceRules": [rule for rule in rules if "resources" in rule],
+        "nonResourceRules": [
+            {field: rule[field] for field in ("verbs", "nonResourceURLs")}
+            for rule in rules
+            if "nonResourceURLs" in rule
+        ],
         "incomplete": False,
     }
+    if grants.complaint:
+        told["evaluationError"] = grants.complaint
+    return {"metadata": {}, "spec": {}, "status": told}
 
 
-_ANSWERS: Final[dict[str, Callable[[Call, Object], Object]]] = {
+_ANSWERS: Final[dict[str, Answer]] = {
     "SelfSubjectReview": _who_am_i,
     "SelfSubjectAccessReview": _may_i,
+    "SubjectAccessReview": _may_they,
+    "LocalSubjectAccessReview": _may_they_here,
     "SelfSubjectRulesReview": _what_may_i,
 }
 
@@ -52,16 +90,45 @@ def create(call: Call) -> Generator[Effect, Any, Response]:
     if answer is None:
         return views.refused(call, unsupported(call))
     yield from ()
-    if call.kind.kind == "SelfSubjectReview":
-        review["metadata"]["creationTimestamp"] = call.now
+    review = updating.track(call, review, None, call.strategy.update, wanted.field_manager)
+    told = answer(call, review)
+    if isinstance(told, status.ApiError):
+        return views.refused(call, told)
+    return views.object_answer(call, 201, records.tidy(call.api, call.kind, {**review, **told}))
+
+
+def _invalid(call: Call, problems: errors.FieldErrors) -> status.ApiError:
+    return status.invalid(status.GroupResource(call.kind.group, ""), "", problems)
+
+
+def _subject(review: Object) -> User:
+    spec = review.get("spec") or {}
+    extra = {key: tuple(values) for key, values in (spec.get("extra") or {}).items()}
+    return User(spec.get("user", ""), tuple(spec.get("groups") or ()), spec.get("uid", ""), extra)
+
+
+def _decided(call: Call, review: Object, user: User) -> Object:
+    spec = review["spec"]
+    resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    if resource is not None:
+        fields = ("verb", "group", "resource", "subresource", "namespace", "name")
+        asked = Attributes(user.name, *(resource.get(field, "") for field in fields))
     else:
-        review = updating.track(call, review, None, call.strategy.update, wanted.field_manager)
-    reviewed = {**review, "status": answer(call, review)}
-    return views.object_answer(call, 201, records.tidy(call.api, call.kind, reviewed))
+        asked = Attributes(user.name, path.get("verb", ""), path=path.get("path", ""))
+    return {"status": _told(call.api.policy.decide(user, asked), selector_problems(resource or {}))}
+
+
+def _told(decision: Decision, problems: str) -> Object:
+    told: Object = {"allowed": decision.allowed}
+    if decision.reason:
+        told["reason"] = decision.reason
+    if problems:
+        told["evaluationError"] = problems
+    return told
 
 
 def unsupported(call: Call) -> status.ApiError:
-    text = f"{call.kind.plural} are not supported by the embedded API server yet: it does not evaluate RBAC rules"
+    text = f"{call.kind.plural} are not supported by the embedded API server yet"
     if call.kind.kind == "ComponentStatus":
         text = "componentstatuses are not supported by the embedded API server: its components run in one process"
     return status.ApiError(501, "NotImplemented", text)

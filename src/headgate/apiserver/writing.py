@@ -14,6 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from headgate.apiserver import admission, records, revisions
+from headgate.apiserver.access import escalation
 from headgate.apiserver.call import Call
 from headgate.apiserver.kinds.kind import Kind
 from headgate.apiserver.messages import Commit, Effect
@@ -69,6 +70,9 @@ def match_namespace(expected: str, metadata: Object) -> status.ApiError | None:
 
 def create(call: Call, obj: Object, *, dry_run: bool) -> Steps:
     """Store a new object that has been decoded, defaulted, tracked and admitted."""
+    refusal = escalation.guard(call, obj, None)
+    if refusal is not None:
+        return refusal
     metadata = obj["metadata"]
     generate = not metadata.get("name") and bool(metadata.get("generateName"))
     for _ in range(_GENERATED_NAME_TRIES if generate else 1):
@@ -122,7 +126,7 @@ def prepare_create(call: Call, obj: Object) -> admission.Admitting:
     if problems:
         return status.invalid(call.named_kind, metadata.get("name", ""), problems)
     call.warn(*strategy.warnings_create(obj, call.context))
-    refusal = yield from admission.validate_create(call, obj)
+    refusal = escalation.may_create(call) or (yield from admission.validate_create(call, obj))
     if refusal is not None:
         return refusal
     # The real server defaults once more when it reads back what it stored: preparation may have left new gaps.
@@ -181,6 +185,9 @@ def update(
         new = yield from transform(old)
         if isinstance(new, status.ApiError):
             return new
+        refusal = escalation.guard(call, new, old)
+        if refusal is not None:
+            return refusal
         prepared = yield from prepare_update(call, new, old, rules, seen)
         if isinstance(prepared, status.ApiError):
             return prepared

@@ -20,7 +20,10 @@ import msgspec
 
 import headgate
 from headgate import schemas
-from headgate.apiserver.api import Api, User
+from headgate.apiserver.access.defaults.reconcile import reconcile
+from headgate.apiserver.access.defaults.roles import default_policy
+from headgate.apiserver.access.user import User
+from headgate.apiserver.api import Api
 from headgate.apiserver.bootstrap import bootstrap_objects
 from headgate.apiserver.discovery import KUBERNETES_VERSION, version
 from headgate.apiserver.http.shell import HttpServer, listen
@@ -159,6 +162,7 @@ async def _cluster(plan: Plan, sock: socket.socket, say: Say) -> AsyncIterator[N
         # Clients know this manager's name from every other cluster's first objects.
         first = in_process(endpoint, system_token, "kube-apiserver")
         await bootstrap.create_missing(first, bootstrap_objects(_address(plan.host), port))
+        await bootstrap.bring_up_to_date(first, default_policy(), reconcile)
         certificates = ensure(plan.data / "pki", plan.host)
         server = HttpServer(endpoint, sock, certificates.server, certificates.server_key)
         ticking = asyncio.create_task(committer.keep_ticking())

@@ -149,7 +149,7 @@ def forbidden(resource: GroupResource, name: str, problem: str) -> ApiError:
 
 
 class Attributes(msgspec.Struct, frozen=True):
-    """Who wants to do what: a request in the terms of authorization. ``path`` is set for what is not a resource."""
+    """Who wants to do what: a request in the terms of authorization. ``path`` is only for what is not a resource."""
 
     user: str
     verb: str
@@ -158,7 +158,8 @@ class Attributes(msgspec.Struct, frozen=True):
     subresource: str = ""
     namespace: str = ""
     name: str = ""
-    path: str = ""
+    path: str | None = None
+    version: str = ""
 
 
 _HTML_SAFE: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
@@ -166,7 +167,7 @@ _HTML_SAFE: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 def access_denied(attributes: Attributes, reason: str = "") -> ApiError:
     """What the authorizer's refusal reads like. ``reason`` is the authorizer's own word, added at the end."""
-    if attributes.path:
+    if attributes.path is not None:
         text = f"User {quote(attributes.user)} cannot {attributes.verb} path {quote(attributes.path)}"
     else:
         sub = f"/{attributes.subresource}" if attributes.subresource else ""

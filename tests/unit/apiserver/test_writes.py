@@ -115,22 +115,6 @@ def test_a_collection_is_deleted_by_selector() -> None:
     assert [item["metadata"]["name"] for item in server.get(MAPS).body["items"]] == ["b"]
 
 
-def test_without_a_token_only_health_and_version_answer() -> None:
-    server = Embedded()
-    assert server.call("GET", "/version", authorization="").status == 200
-    assert server.call("GET", "/livez", authorization="").status == 200
-    for path in ("/api", "/apis", "/api/v1/pods", "/openapi/v3", "/", "/nothing"):
-        assert server.call("GET", path, authorization="").status == 401, path
-    assert server.call("GET", "/api/v1/pods", authorization="Bearer wrong").status == 401
-
-
-def test_impersonation_is_refused_and_not_ignored() -> None:
-    server = Embedded()
-    refused = server.call("GET", "/api/v1/pods", impersonate_user="alice")
-    assert refused.status == 501
-    assert "impersonation" in refused.body["message"]
-
-
 def test_what_needs_a_kubelet_is_refused_by_name() -> None:
     server = Embedded()
     server.post(PODS, a_pod())

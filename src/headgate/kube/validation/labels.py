@@ -35,11 +35,24 @@ def validate_label_selector(selector: Object | None, path: str, *, any_value: bo
         return []
     errors = validate_labels(selector.get("matchLabels"), f"{path}.matchLabels")
     for index, expression in enumerate(selector.get("matchExpressions") or ()):
-        errors += _validate_expression(expression, f"{path}.matchExpressions[{index}]", any_value)
+        errors += validate_requirement(expression, f"{path}.matchExpressions[{index}]", any_value=any_value)
     return errors
 
 
-def _validate_expression(expression: Object, path: str, any_value: bool) -> FieldErrors:
+def validate_requirement(
+    expression: Object, path: str, *, any_value: bool = False, any_operator: bool = False
+) -> FieldErrors:
+    values = expression.get("values") or ()
+    errors = validate_operator(expression, path, any_operator=any_operator)
+    errors += validate_label_name(expression.get("key", ""), f"{path}.key")
+    if not any_value:
+        for index, value in enumerate(values):
+            errors += [invalid(f"{path}.values[{index}]", value, each) for each in is_valid_label_value(value)]
+    return errors
+
+
+def validate_operator(expression: Object, path: str, *, any_operator: bool) -> FieldErrors:
+    """Whether the values of one requirement fit its operator; ``any_operator`` lets unknown ones pass."""
     errors: FieldErrors = []
     operator = expression.get("operator", "")
     values = expression.get("values") or ()
@@ -50,10 +63,6 @@ def _validate_expression(expression: Object, path: str, any_value: bool) -> Fiel
         if values:
             detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
             errors.append(forbidden(f"{path}.values", detail))
-    else:
+    elif not any_operator:
         errors.append(invalid(f"{path}.operator", named(operator), "not a valid selector operator"))
-    errors += validate_label_name(expression.get("key", ""), f"{path}.key")
-    if not any_value:
-        for index, value in enumerate(values):
-            errors += [invalid(f"{path}.values[{index}]", value, each) for each in is_valid_label_value(value)]
     return errors

@@ -1,0 +1,113 @@
+"""Nobody grants more than they have.
+
+A role may be written by somebody who holds every right in it, or who may ``escalate`` it; a binding by somebody who
+holds every right of its role, or who may ``bind`` it. And a PUT or PATCH that brings an object into being needs the
+right to create it, beside the right that the door asked for. ``apiserver/writing.py`` asks here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from headgate.apiserver import records
+from headgate.apiserver.access.policy import BINDINGS, CLUSTER_BINDINGS, CLUSTER_ROLES, ROLES, aggregate, binding_of
+from headgate.apiserver.access.rules import ALL, Rule, described, quoted_list, rules_of, uncovered
+from headgate.apiserver.call import Call
+from headgate.kube import status
+from headgate.kube.errors import quote
+from headgate.kube.status import Attributes
+
+Object = dict[str, Any]
+
+_GROUP: Final = "rbac.authorization.k8s.io"
+_EVERYTHING: Final = (Rule((ALL,), (ALL,), (ALL,)), Rule((ALL,), urls=(ALL,)))
+# What the garbage collector writes: changing only these is no grant.
+_COLLECTED: Final = ("ownerReferences", "finalizers", "managedFields", "selfLink")
+
+
+def may_create(call: Call) -> status.ApiError | None:
+    """For a write that turns out to create: was the door asked for that?"""
+    if call.request.method == "POST" or call.user.is_master:
+        return None
+    route, kind = call.route, call.kind
+    asked = Attributes(
+        call.user.name, "create", kind.group, kind.plural, route.subresource, route.namespace, route.name
+    )
+    decision = call.api.policy.decide(call.user, asked)
+    return None if decision.allowed else status.access_denied(asked, decision.reason)
+
+
+def guard(call: Call, new: Object, old: Object | None) -> status.ApiError | None:
+    """Whether the user may write this role or binding; other kinds grant nothing."""
+    if call.kind.group != _GROUP or call.user.is_master:
+        return None
+    if old is not None and _only_collected(call, new, old):
+        return None
+    if call.kind.resource in (BINDINGS, CLUSTER_BINDINGS):
+        return _guard_binding(call, new)
+    if call.kind.resource in (ROLES, CLUSTER_ROLES):
+        return _guard_role(call, new, old)
+    return None
+
+
+def _only_collected(call: Call, new: Object, old: Object) -> bool:
+    def rest(obj: Object) -> Object:
+        kept = {field: value for field, value in obj["metadata"].items() if field not in _COLLECTED}
+        return records.tidy(call.api, call.kind, {**obj, "metadata": kept})
+
+    return rest(new) == rest(old)
+
+
+def _may(call: Call, verb: str, group: str, resource: str, name: str) -> bool:
+    asked = Attributes(call.user.name, verb, group, resource, "", call.namespace, name)
+    return call.api.policy.decide(call.user, asked).allowed
+
+
+def _guard_role(call: Call, new: Object, old: Object | None) -> status.ApiError | None:
+    if _may(call, "escalate", _GROUP, call.kind.plural, call.route.name):
+        return None
+    name = new["metadata"].get("name", "")
+    problem = _missing(call, rules_of(new))
+    if problem is not None:
+        return status.forbidden(call.resource, name, problem)
+    if (_aggregates(new) or _aggregates(old)) and _missing(call, _EVERYTHING) is not None:
+        text = "must have cluster-admin privileges to use the aggregationRule"
+        return status.forbidden(call.resource, name, text)
+    return None
+
+
+def _aggregates(role: Object | None) -> bool:
+    return bool(((role or {}).get("aggregationRule") or {}).get("clusterRoleSelectors"))
+
+
+def _guard_binding(call: Call, new: Object) -> status.ApiError | None:
+    placed = {**new, "metadata": {**new["metadata"], "namespace": call.namespace}}
+    binding = binding_of(placed)
+    resource = {"ClusterRole": "clusterroles", "Role": "roles"}.get(binding.role_kind)
+    if resource is None:
+        return status.unknown_error(f"unsupported role reference kind: {quote(binding.role_kind)}")
+    if _may(call, "bind", (new.get("roleRef") or {}).get("apiGroup", ""), resource, binding.role_name):
+        return None
+    rules = call.api.policy.rules(binding)
+    if rules is None:
+        return status.not_found(status.GroupResource(_GROUP, resource), binding.role_name)
+    problem = _missing(call, rules)
+    return None if problem is None else status.forbidden(call.resource, binding.name, problem)
+
+
+def _missing(call: Call, wanted: Sequence[Rule]) -> str | None:
+    """The rights in ``wanted`` that the user has not, as the refusal lists them."""
+    user = call.user
+    grants = call.api.policy.grants(user, call.namespace)
+    lacking = uncovered([rule for rule, _, _ in grants.rules], wanted)
+    if not lacking:
+        return None
+    text = (
+        f"user {quote(user.name)} (groups={quoted_list(user.groups)}) is attempting to grant RBAC permissions"
+        " not currently held:\n" + "\n".join(described(lacking))
+    )
+    if grants.absent_roles:
+        absent = [f"{resource} {quote(name)} not found" for resource, name in grants.absent_roles]
+        text += f"; resolution errors: [{aggregate(absent)}]"
+    return text
