@@ -19,8 +19,8 @@ from harness.real import RealServer
 from headgate.client.http.shell import Http
 from headgate.client.informer import Applied, Event, Informer, Removed
 from headgate.client.kubeconfig import Access, read_access
-from headgate.client.resource import NODES, PODS, Resource
 from headgate.client.transport import Request
+from headgate.kube.resource import NODES, PODS, Resource
 from headgate.nodes.hollow import Hollow
 from headgate.nodes.options import Options
 from headgate.nodes.shell import Fleet

@@ -34,6 +34,7 @@ from headgate.cli import bootstrap
 from headgate.cli.inprocess import in_process
 from headgate.cli.kubeconfig import write_kubeconfig
 from headgate.client.transport import Transport
+from headgate.control.shell import Controllers
 from headgate.kube import quantity
 from headgate.kube.features import Features
 from headgate.kube.protobuf import Messages
@@ -42,12 +43,18 @@ from headgate.nodes.hollow import Hollow
 from headgate.nodes.options import RESOURCES, Options
 from headgate.nodes.shell import Fleet
 from headgate.nodes.template import Template, make_nodes
+from headgate.owners.collector import Collector
+from headgate.owners.contract import Controller
+from headgate.owners.namespaces import Namespaces
+from headgate.owners.root_certificates import RootCertificates
+from headgate.owners.service_accounts import ServiceAccounts
+from headgate.owners.stray_pods import StrayPods
 from headgate.store import Store
 from headgate.store.file.shell import StoreProblem
 from headgate.store.journal.shell import Journal
 from headgate.store.shell import Committer
 
-COMPONENTS: Final = ("apiserver", "nodes")
+COMPONENTS: Final = ("apiserver", "nodes", "controllers")
 _ADMIN: Final = User("kubernetes-admin", ("system:masters", "system:authenticated"))
 _SYSTEM: Final = User("system:apiserver", ("system:masters", "system:authenticated"))
 
@@ -171,6 +178,11 @@ async def _cluster(plan: Plan, sock: socket.socket, say: Say) -> AsyncIterator[N
         if "nodes" in plan.components:
             fleet = asyncio.create_task(_fleet(plan, in_process(endpoint, system_token, "headgate-nodes")).run())
             stack.push_async_callback(_cancel, fleet)
+        if "controllers" in plan.components:
+            # The name that clients know from every other cluster, as the owner of what controllers write.
+            client = in_process(endpoint, system_token, "kube-controller-manager")
+            keeping = asyncio.create_task(Controllers(_controllers(certificates.ca.read_text()), client).run())
+            stack.push_async_callback(_cancel, keeping)
         write_kubeconfig(plan.kubeconfig, url, certificates.ca.read_bytes(), _token(plan.data))
         _tell(plan, url, store, say)
         yield
@@ -189,6 +201,10 @@ def _fleet(plan: Plan, client: Transport) -> Fleet:
     resources = {**RESOURCES, **plan.node_resources}
     wanted = make_nodes(plan.node_count, Template(resources=resources))
     return Fleet(Hollow(Options(resources=resources), wanted), client)
+
+
+def _controllers(authority: str) -> list[Controller]:
+    return [Namespaces(), Collector(), StrayPods(), ServiceAccounts(), RootCertificates(authority)]
 
 
 async def _cancel(task: asyncio.Task[None]) -> None:

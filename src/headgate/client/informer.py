@@ -3,16 +3,18 @@
 The consumer gets every object once as ``Applied`` and again whenever it changed, ``Removed`` when it is gone, and
 ``Synced`` each time a whole list has been told. A broken watch resumes where it was; when the server has forgotten that
 far back (410), the collection is listed again and only the differences are told. Objects are not kept here, only their
-names, uids and revisions; what a consumer remembers is its own affair.
+names, uids and revisions; what a consumer remembers is its own affair. A consumer that names ``fields`` is told those
+and nothing else of an object.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
 
+from headgate.client import picking
 from headgate.client.backoff import Backoff
 from headgate.client.transport import Lines, Request, Response, Transport, Unreachable, encode_query
 
@@ -72,6 +74,7 @@ class Informer:
         jitter: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]],
         query: Mapping[str, str] | None = None,
+        fields: Iterable[str] = (),
         report: Callable[[str], None] = lambda problem: None,
     ) -> None:
         self._transport = transport
@@ -80,6 +83,7 @@ class Informer:
         self._jitter = jitter
         self._sleep = sleep
         self._query = dict(query or {})
+        self._decode = picking.decoder(fields)
         self._report = report
         self._backoff = Backoff()
         self._known: dict[Key, tuple[str, str]] = {}  # uid and resourceVersion
@@ -121,7 +125,7 @@ class Informer:
             except Trouble as error:
                 self._whole_lists = error.status == _GONE and bool(token)
                 raise
-            items, token, revision = _parse_page(self._path, page)
+            items, token, revision = _parse_page(self._path, page, self._decode)
             for item in items:
                 seen.add(self._tell(*item))
             if not token:
@@ -154,7 +158,7 @@ class Informer:
     async def _listen(self, lines: Lines) -> bool:
         heard = False
         async for line in lines:
-            kind, item, identity = _parse_event(self._path, line)
+            kind, item, identity = _parse_event(self._path, line, self._decode)
             heard = True
             self._backoff.reset()
             if kind in ("ADDED", "MODIFIED"):
@@ -199,25 +203,41 @@ def _identity(item: Object) -> _Identity:
     return _Identity(key, metadata.get("uid", ""), metadata["resourceVersion"])
 
 
-def _parse_event(path: str, line: bytes) -> tuple[str, Object, _Identity]:
+class _Line(msgspec.Struct):
+    type: str
+    object: msgspec.Raw
+
+
+class _Page(msgspec.Struct):
+    metadata: Object
+    items: list[msgspec.Raw] | None = None
+
+
+_decode_line: Final = msgspec.json.Decoder(_Line).decode
+_decode_page: Final = msgspec.json.Decoder(_Page).decode
+_UNFIT: Final = (msgspec.DecodeError, KeyError, TypeError, AttributeError)
+
+
+def _parse_event(path: str, line: bytes, decode: picking.Decode) -> tuple[str, Object, _Identity]:
     """Raises ``Trouble`` for a line that ends the watch: an ERROR event, or one that is not an event at all."""
     try:
-        event = msgspec.json.decode(line)
-        kind, item = event["type"], event["object"]
-        if kind == "ERROR":
-            raise Trouble(item.get("code", _UNREADABLE), f"the watch on {path} ended: {item.get('message', '')}")
-        return kind, item, _identity(item)
-    except (msgspec.DecodeError, KeyError, TypeError, AttributeError) as error:
+        event = _decode_line(line)
+        if event.type == "ERROR":
+            status = msgspec.json.decode(event.object)
+            raise Trouble(status.get("code", _UNREADABLE), f"the watch on {path} ended: {status.get('message', '')}")
+        item = decode(event.object)
+        return event.type, item, _identity(item)
+    except _UNFIT as error:
         raise Trouble(_UNREADABLE, f"the watch on {path} sent what is not an event: {line[:200]!r}") from error
 
 
-def _parse_page(path: str, body: bytes) -> tuple[list[tuple[Object, _Identity]], str, str]:
+def _parse_page(path: str, body: bytes, decode: picking.Decode) -> tuple[list[tuple[Object, _Identity]], str, str]:
     """Items, the token for the next page, and the revision of the list."""
     try:
-        page = msgspec.json.decode(body)
-        items = [(item, _identity(item)) for item in page.get("items") or ()]
-        return items, page["metadata"].get("continue", ""), page["metadata"]["resourceVersion"]
-    except (msgspec.DecodeError, KeyError, TypeError, AttributeError) as error:
+        page = _decode_page(body)
+        items = [(item, _identity(item)) for item in map(decode, page.items or ())]
+        return items, page.metadata.get("continue", ""), page.metadata["resourceVersion"]
+    except _UNFIT as error:
         raise Trouble(_UNREADABLE, f"{path} sent what is not a list: {body[:200]!r}") from error
 
 

@@ -42,22 +42,6 @@ def pod_status(pod: Pod, host_ip: str) -> Object:
     return status
 
 
-def orphaned_status(now_s: float) -> Object:
-    """What the pod garbage collector writes before it removes a pod whose node is gone."""
-    return {
-        "phase": "Failed",
-        "conditions": [
-            {
-                "type": "DisruptionTarget",
-                "status": "True",
-                "reason": "DeletionByPodGC",
-                "message": "PodGC: node no longer exists",
-                "lastTransitionTime": format_time(now_s),
-            }
-        ],
-    }
-
-
 def restarts_after(policy: str, exit_code: int) -> bool:
     return policy == "Always" or (policy == "OnFailure" and exit_code != 0)
 

@@ -19,8 +19,8 @@ from typing import Any, Final
 import msgspec
 
 from headgate.client.informer import Applied, Event, Informer, Removed
-from headgate.client.resource import LEASES, NODES, PODS
 from headgate.client.transport import Request, Transport, Unreachable
+from headgate.kube.resource import LEASES, NODES, PODS
 from headgate.kube.timestamps import format_micro_time
 from headgate.nodes import effects
 from headgate.nodes.effects import Effect

@@ -18,7 +18,7 @@ from headgate.nodes.effects import DeletePod, Effect, PatchPodStatus
 from headgate.nodes.node import Node
 from headgate.nodes.options import Options
 from headgate.nodes.pod import Exit, Pod, Stage, deletion_of, is_terminal, read
-from headgate.nodes.pod_status import KILLED, backoff_s, orphaned_status, pod_status, restarts_after
+from headgate.nodes.pod_status import KILLED, backoff_s, pod_status, restarts_after
 from headgate.nodes.timers import Timers
 from headgate.nodes.wishes import pod_wishes
 
@@ -60,7 +60,6 @@ class Workers:
             "restart": self._restart,
             "deadline": self._exceed_deadline,
             "stop": self._consider,
-            "orphan": self._collect,
             "retry": self._retry,
         }
 
@@ -122,11 +121,8 @@ class Workers:
         """What to do about this pod now, from what is known of it and of its node."""
         node = self._nodes.get(pod.node)
         if node is None:
-            self._silence(pod)
-            if not self._options.controller_manager and not pod.deleted and ("orphan", pod.uid) not in self._timers:
-                self._timers.set(("orphan", pod.uid), now_s + self._options.orphan_s)
+            self._silence(pod)  # whoever collects pods of lost nodes will end it
             return
-        self._timers.cancel(("orphan", pod.uid))
         if not node.alive:
             if node.silent:
                 self._silence(pod)
@@ -227,18 +223,8 @@ class Workers:
         self._enter(pod, Stage.ENDED, now_s)
         self._consider(pod, now_s)
 
-    def _collect(self, pod: Pod, now_s: float) -> None:
-        """The node is gone for good, and nobody else will clean up."""
-        if pod.stage is not Stage.ENDED:
-            pod.stage = Stage.ENDED
-            self._unbook(pod)
-            self._emit(PatchPodStatus(pod.namespace, pod.name, pod.uid, orphaned_status(now_s)))
-        pod.deleted = True
-        self._emit(DeletePod(pod.namespace, pod.name, pod.uid))
-
     def _retry(self, pod: Pod, now_s: float) -> None:
         if pod.node not in self._nodes:
-            self._collect(pod, now_s)
             return
         if pod.stage is not Stage.PARKED:
             self._report(pod)
@@ -281,8 +267,7 @@ class Workers:
 
     def _drop(self, pod: Pod) -> None:
         self._silence(pod)
-        for bell in ("orphan", "retry"):
-            self._timers.cancel((bell, pod.uid))
+        self._timers.cancel(("retry", pod.uid))
         self._unbook(pod)
         del self._pods[pod.key]
         del self._by_uid[pod.uid]

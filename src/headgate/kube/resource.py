@@ -31,4 +31,11 @@ class Resource(msgspec.Struct, frozen=True):
 
 NODES: Final = Resource("", "v1", "nodes", namespaced=False)
 PODS: Final = Resource("", "v1", "pods", namespaced=True)
+NAMESPACES: Final = Resource("", "v1", "namespaces", namespaced=False)
+CONFIG_MAPS: Final = Resource("", "v1", "configmaps", namespaced=True)
+SERVICE_ACCOUNTS: Final = Resource("", "v1", "serviceaccounts", namespaced=True)
+EVENTS: Final = Resource("", "v1", "events", namespaced=True)
 LEASES: Final = Resource("coordination.k8s.io", "v1", "leases", namespaced=True)
+CUSTOM_RESOURCE_DEFINITIONS: Final = Resource(
+    "apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False
+)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headgate.client.resource import LEASES, NODES, PODS
+from headgate.kube.resource import LEASES, NODES, PODS
 
 
 def test_paths_follow_from_group_version_and_scope() -> None:

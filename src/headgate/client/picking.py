@@ -1,0 +1,48 @@
+"""Decoders that read some fields of an object and skip the rest.
+
+A consumer that looks at metadata only should not pay for whole objects: what is not asked for is stepped over in the
+bytes and never becomes a Python object. Fields are named by their path (``metadata.finalizers``, ``spec.nodeName``);
+asking for a field brings everything inside it, asking for none brings the whole object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import Any, Final, TypedDict
+
+import msgspec
+
+Object = dict[str, Any]
+Decode = Callable[[bytes | msgspec.Raw], Object]
+
+# What tells one object from another, and one state of it from the next.
+IDENTITY: Final = ("metadata.name", "metadata.namespace", "metadata.uid", "metadata.resourceVersion")
+
+# Types made at run time are no types to a checker.
+_typed_dict: Final[Any] = TypedDict
+
+
+def decoder(fields: Iterable[str] = ()) -> Decode:
+    """Decodes the identity of an object and these fields; without any, all of it."""
+    return _decoder(frozenset(fields))
+
+
+@cache
+def _decoder(fields: frozenset[str]) -> Decode:
+    if not fields:
+        return msgspec.json.Decoder(Object).decode
+    tree: dict[str, Any] = {}
+    for path in (*IDENTITY, *fields):
+        inside = tree
+        *parents, leaf = path.split(".")
+        for parent in parents:
+            inside = inside.setdefault(parent, {})
+        inside[leaf] = {}
+    return msgspec.json.Decoder(_typed(tree)).decode
+
+
+def _typed(tree: dict[str, Any]) -> Any:
+    return _typed_dict(
+        "_Picked", {name: _typed(inner) | None if inner else Any for name, inner in tree.items()}, total=False
+    )

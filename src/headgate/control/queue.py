@@ -1,0 +1,83 @@
+"""Keys that need work: each is worked on by one worker at a time, as often as it must and no oftener.
+
+A key that is woken while it waits is not put in twice; one that is woken while it is worked on is worked on again
+afterwards. A key may be due later; the earliest time counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Hashable
+from typing import Final, Generic, TypeVar
+
+from headgate.client.backoff import Backoff
+
+K = TypeVar("K", bound=Hashable)
+
+_FIRST_RETRY_S: Final = 0.005
+_LONGEST_RETRY_S: Final = 60.0
+
+
+class WorkQueue(Generic[K]):
+    """Make it inside a running event loop."""
+
+    def __init__(self) -> None:
+        self._loop: Final = asyncio.get_running_loop()
+        self._ready: Final[asyncio.Queue[K]] = asyncio.Queue()
+        self._waiting: Final[set[K]] = set()
+        self._working: Final[set[K]] = set()
+        self._later: Final[dict[K, asyncio.TimerHandle]] = {}
+        self._backoffs: Final[dict[K, Backoff]] = {}
+
+    def add(self, key: K, after_s: float = 0.0) -> None:
+        if after_s > 0:
+            self._delay(key, after_s)
+            return
+        handle = self._later.pop(key, None)
+        if handle is not None:
+            handle.cancel()
+        if key in self._waiting:
+            return
+        self._waiting.add(key)
+        if key not in self._working:
+            self._ready.put_nowait(key)
+
+    def again(self, key: K, jitter: float) -> float:
+        """After a failure: later each time. Returns how much later."""
+        wait_s = self._backoffs.setdefault(key, Backoff(_FIRST_RETRY_S, _LONGEST_RETRY_S)).next(jitter)
+        self.add(key, wait_s)
+        return wait_s
+
+    def succeeded(self, key: K) -> None:
+        self._backoffs.pop(key, None)
+
+    async def take(self) -> K:
+        key = await self._ready.get()
+        self._waiting.discard(key)
+        self._working.add(key)
+        return key
+
+    def done(self, key: K) -> None:
+        self._working.discard(key)
+        if key in self._waiting:
+            self._ready.put_nowait(key)
+
+    def idle(self) -> bool:
+        """Whether nothing is due or under way; what is due later does not count."""
+        return not self._waiting and not self._working
+
+    def close(self) -> None:
+        for handle in self._later.values():
+            handle.cancel()
+        self._later.clear()
+
+    def _delay(self, key: K, after_s: float) -> None:
+        if key in self._waiting:
+            return
+        due_s = self._loop.time() + after_s
+        standing = self._later.get(key)
+        if standing is not None:
+            if standing.when() <= due_s:
+                return
+            standing.cancel()
+        self._later[key] = self._loop.call_at(due_s, self.add, key)

@@ -1,0 +1,72 @@
+"""Effects as requests: which method, path and body an effect becomes, and what its answer says. Pure."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from headgate.client import picking
+from headgate.client.transport import Request, Response
+from headgate.owners import effects
+from headgate.owners.effects import Answer, Effect
+
+Object = dict[str, Any]
+
+_ACCEPT: Final = {"accept": "application/json"}
+_JSON: Final = {**_ACCEPT, "content-type": "application/json"}
+_PATCHES: Final = {
+    "merge": {**_ACCEPT, "content-type": "application/merge-patch+json"},
+    "strategic": {**_ACCEPT, "content-type": "application/strategic-merge-patch+json"},
+}
+_DISCOVERY: Final = {"accept": "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"}
+
+
+def request_of(effect: Effect) -> Request:
+    """Of every effect but ``Emit``, which is more than one request."""
+    match effect:
+        case effects.Get(resource, namespace, name):
+            return Request("GET", resource.object(namespace, name), "", _ACCEPT)
+        case effects.List(resource, namespace):
+            return Request("GET", resource.collection(namespace or None), "", _ACCEPT)
+        case effects.Discover(prefix):
+            return Request("GET", prefix, "", _DISCOVERY)
+        case effects.Create(resource, namespace, obj):
+            return Request("POST", resource.collection(namespace), "", _JSON, msgspec.json.encode(obj))
+        case effects.Replace(resource, namespace, name, obj, subresource):
+            return Request("PUT", resource.object(namespace, name, subresource), "", _JSON, msgspec.json.encode(obj))
+        case effects.Patch(resource, namespace, name, body, how, subresource):
+            path = resource.object(namespace, name, subresource)
+            return Request("PATCH", path, "", _PATCHES[how], msgspec.json.encode(body))
+        case effects.Delete(resource, namespace, name, options):
+            return Request("DELETE", resource.object(namespace, name), "", _JSON, msgspec.json.encode(options))
+        case effects.DeleteCollection(resource, namespace, options):
+            return Request("DELETE", resource.collection(namespace), "", _JSON, msgspec.json.encode(options))
+        case effects.Emit():
+            raise TypeError("an event is written by the recorder")
+
+
+class _Page(msgspec.Struct):
+    items: list[msgspec.Raw] | None = None
+
+
+def answer_of(effect: Effect, response: Response, now_s: float) -> Answer:
+    try:
+        return Answer(response.status, _body(effect, response), now_s)
+    except msgspec.DecodeError:
+        text = f"answered {response.status}: {response.body[:200].decode(errors='replace')}"
+        return Answer(response.status if not response.ok else effects.UNREACHABLE, {"message": text}, now_s)
+
+
+def _body(effect: Effect, response: Response) -> Object:
+    if response.ok:
+        match effect:
+            case effects.Get(fields=fields):
+                return picking.decoder(fields)(response.body)
+            case effects.List(fields=fields):
+                items = msgspec.json.decode(response.body, type=_Page).items or ()
+                return {"items": list(map(picking.decoder(fields), items))}
+            case effects.DeleteCollection():
+                return {}
+    body: Object = msgspec.json.decode(response.body, type=dict)
+    return body

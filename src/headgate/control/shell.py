@@ -1,0 +1,224 @@
+"""Serves controllers: one watch per resource for all of them, one queue, a few workers.
+
+What is served decides what is watched: discovery is read at the start and again when a CustomResourceDefinition
+changes, and watches come and go with the kinds. A controller that fails on one object or key is logged, and goes on
+with the others. Everything it knows comes from the server, so one that is killed anywhere starts again and finishes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from headgate.client.informer import Applied, Event, Informer, Removed, Synced
+from headgate.client.transport import Transport, Unreachable
+from headgate.control import recorder
+from headgate.control.queue import WorkQueue
+from headgate.control.recorder import Recorder
+from headgate.control.requests import answer_of, request_of
+from headgate.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, EVENTS, Resource
+from headgate.owners.contract import Again, Controller, Done, Interest, Key, Later, Verdict, Wake
+from headgate.owners.effects import UNREACHABLE, Answer, Create, Discover, Effect, Emit, Patch
+from headgate.owners.served import Served
+
+Object = dict[str, Any]
+Job = tuple[Controller, Key]
+Topic = tuple[Resource, str]  # a resource, and which of its objects
+
+_log: Final = logging.getLogger(__name__)
+_WORKERS: Final = 8
+_SYNC_S: Final = 30.0
+_DISCOVERY_RETRY_S: Final = 1.0
+_DISCOVERY_AGAIN_S: Final = 2.0
+
+
+class _Feed:
+    """One watch, and who listens."""
+
+    def __init__(self, fields: frozenset[str], listeners: Sequence[Controller]) -> None:
+        self.fields = fields
+        self.listeners = listeners
+        self.synced = asyncio.Event()
+        self.task: asyncio.Task[None] | None = None
+
+
+class Controllers:
+    def __init__(self, controllers: Sequence[Controller], transport: Transport, *, workers: int = _WORKERS) -> None:
+        self._controllers = controllers
+        self._transport = transport
+        self._workers = workers
+        self._feeds: dict[Topic, _Feed] = {}
+        self._recorder = Recorder()
+        self._kinds_changed = asyncio.Event()
+
+    async def run(self) -> None:
+        """Runs until it is cancelled."""
+        self._queue: WorkQueue[Job] = WorkQueue()
+        try:
+            async with asyncio.TaskGroup() as group:
+                await self._discover(group)
+                group.create_task(self._follow_kinds(group))
+                await self._wait_for_lists()
+                for _ in range(self._workers):
+                    group.create_task(self._work_for_ever())
+        finally:
+            self._queue.close()
+
+    # -- what is served --------------------------------------------------------------------------------------------
+
+    async def _follow_kinds(self, group: asyncio.TaskGroup) -> None:
+        while True:
+            await self._kinds_changed.wait()
+            self._kinds_changed.clear()
+            await self._discover(group)
+            # A definition is announced before its kind is served: look once more when the dust has settled.
+            await asyncio.sleep(_DISCOVERY_AGAIN_S)
+            await self._discover(group)
+
+    async def _discover(self, group: asyncio.TaskGroup) -> None:
+        while True:
+            answers = [await self._ask(Discover("/api")), await self._ask(Discover("/apis"))]
+            if all(answer.ok for answer in answers):
+                break
+            _log.warning("controllers: discovery failed: %s", "; ".join(each.message for each in answers))
+            await asyncio.sleep(_DISCOVERY_RETRY_S)
+        served = Served.read(answer.body for answer in answers)
+        for controller in self._controllers:
+            self._wake(controller, controller.learn(served))
+        self._tune(group, served)
+
+    def _tune(self, group: asyncio.TaskGroup, served: Served) -> None:
+        """Start the watches that are missing, stop those that nobody needs any more."""
+        wanted: dict[Topic, tuple[set[str], list[Controller]]] = {}
+        for controller in self._controllers:
+            for interest in controller.interests():
+                fields, listeners = wanted.setdefault(_topic(interest), (set(), []))
+                fields.update(interest.fields)
+                listeners.append(controller)
+        if any(row.resource == CUSTOM_RESOURCE_DEFINITIONS for row in served.preferred):
+            wanted.setdefault((CUSTOM_RESOURCE_DEFINITIONS, ""), ({"metadata.generation"}, []))
+        for topic in [topic for topic in self._feeds if topic not in wanted]:
+            feed = self._feeds.pop(topic)
+            if feed.task is not None:
+                feed.task.cancel()
+        for topic, (fields, listeners) in wanted.items():
+            if topic not in self._feeds:
+                feed = self._feeds[topic] = _Feed(frozenset(fields), listeners)
+                feed.task = group.create_task(self._informer(topic, feed).run())
+
+    def _informer(self, topic: Topic, feed: _Feed) -> Informer:
+        resource, selector = topic
+        return Informer(
+            self._transport,
+            resource.collection(),
+            lambda event: self._heard(resource, feed, event),
+            jitter=random.random,
+            sleep=asyncio.sleep,
+            query={"fieldSelector": selector} if selector else {},
+            fields=feed.fields,
+            report=lambda problem: _log.warning("controllers: %s", problem),
+        )
+
+    async def _wait_for_lists(self) -> None:
+        """Work starts when everything has been heard once; one kind that cannot be listed must not stop the others."""
+        waits = [asyncio.create_task(feed.synced.wait()) for feed in self._feeds.values()]
+        _, late = await asyncio.wait(waits, timeout=_SYNC_S)
+        for task in late:
+            task.cancel()
+        if late:
+            _log.warning("controllers: %d kinds could not be listed yet; going on without them", len(late))
+
+    # -- events in -------------------------------------------------------------------------------------------------
+
+    def _heard(self, resource: Resource, feed: _Feed, event: Event) -> None:
+        if isinstance(event, Synced):
+            feed.synced.set()
+            return
+        if resource == CUSTOM_RESOURCE_DEFINITIONS:
+            self._kinds_changed.set()
+        now_s = time.time()
+        for controller in feed.listeners:
+            try:
+                self._wake(controller, _told(controller, resource, event, now_s))
+            except (KeyError, TypeError, ValueError, AttributeError):
+                _log.exception("%s: this object is set aside: %s", controller.name, str(event)[:1000])
+
+    def _wake(self, controller: Controller, wakes: Iterable[Wake]) -> None:
+        for wake in wakes:
+            self._queue.add((controller, wake.key), wake.after_s)
+
+    # -- work ------------------------------------------------------------------------------------------------------
+
+    async def _work_for_ever(self) -> None:
+        while True:
+            job = await self._queue.take()
+            try:
+                verdict = await self._work(*job)
+            except Exception:
+                # One key that a controller cannot digest must not stop the others.
+                _log.exception("%s: work on %s failed", job[0].name, job[1])
+                verdict = Again("it cannot be worked on")
+            self._queue.done(job)
+            self._judge(job, verdict)
+
+    async def _work(self, controller: Controller, key: Key) -> Verdict:
+        steps = controller.work(key, time.time())
+        try:
+            effect = next(steps)
+            while True:
+                effect = steps.send(await self._perform(effect))
+        except StopIteration as done:
+            verdict: Verdict = done.value
+            return verdict
+
+    def _judge(self, job: Job, verdict: Verdict) -> None:
+        match verdict:
+            case Done(wakes):
+                self._queue.succeeded(job)
+                self._wake(job[0], wakes)
+            case Later(after_s):
+                self._queue.succeeded(job)
+                self._queue.add(job, after_s)
+            case Again(why):
+                wait_s = self._queue.again(job, random.random())
+                _log.debug("%s: %s is tried again in %.3f s: %s", job[0].name, job[1], wait_s, why)
+
+    # -- effects out -----------------------------------------------------------------------------------------------
+
+    async def _perform(self, effect: Effect) -> Answer:
+        return await (self._emit(effect) if isinstance(effect, Emit) else self._ask(effect))
+
+    async def _ask(self, effect: Effect) -> Answer:
+        try:
+            response = await self._transport.request(request_of(effect))
+        except Unreachable as error:
+            return Answer(UNREACHABLE, {"message": str(error)}, time.time())
+        return answer_of(effect, response, time.time())
+
+    async def _emit(self, emit: Emit) -> Answer:
+        told = self._recorder.before(emit)
+        if told is not None:
+            body = recorder.repetition(told, emit, time.time())
+            answer = await self._ask(Patch(EVENTS, told.namespace, told.name, body))
+            if not answer.missing:
+                told.count += answer.ok
+                return answer
+        event = recorder.event(emit, time.time())
+        answer = await self._ask(Create(EVENTS, event["metadata"]["namespace"], event))
+        if answer.ok:
+            self._recorder.wrote(emit, event)
+        return answer
+
+
+def _topic(interest: Interest) -> Topic:
+    return interest.resource, interest.field_selector
+
+
+def _told(controller: Controller, resource: Resource, event: Applied | Removed, now_s: float) -> Iterable[Wake]:
+    if isinstance(event, Applied):
+        return controller.applied(resource, event.object, now_s)
+    return controller.removed(resource, event.namespace, event.name, event.uid, now_s)

@@ -1,0 +1,88 @@
+"""What every controller is: interests, events in, keys to work on, and work in steps.
+
+A controller remembers what it hears and says which keys need work (:class:`Wake`); the work itself gets a key, never an
+event, so a key that is woken ten times is worked on once. Work is a generator of effects that returns a verdict.
+While it waits for an answer other events may be heard, so what was remembered must be looked at again afterwards.
+Nothing here knows of clocks or sockets: ``now_s`` (seconds since 1970) comes in. ``control/shell.py`` serves them all.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Hashable, Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from headgate.kube.resource import Resource
+from headgate.owners.effects import Answer, Effect
+from headgate.owners.served import Served
+
+Object = dict[str, Any]
+Key = Hashable
+
+
+class Interest(msgspec.Struct, frozen=True):
+    """A resource to be told about: which objects (a field selector), and which of their fields beside their identity.
+
+    Interests of several controllers in one resource share one watch, with the fields of all of them.
+    """
+
+    resource: Resource
+    fields: frozenset[str]
+    field_selector: str = ""
+
+
+class Wake(msgspec.Struct, frozen=True):
+    """A key that needs work; a key that is to be woken sooner already stays so."""
+
+    key: Key
+    after_s: float = 0.0
+
+
+class Done(msgspec.Struct, frozen=True):
+    """Nothing is left to do until something changes; what was found out on the way may wake others."""
+
+    wakes: Sequence[Wake] = ()
+
+
+class Again(msgspec.Struct, frozen=True):
+    """It did not work out: once more, each time a little later."""
+
+    why: str
+
+
+class Later(msgspec.Struct, frozen=True):
+    """It takes time: once more then, unless something wakes the key before."""
+
+    after_s: float
+
+
+Verdict = Done | Again | Later
+Steps = Generator[Effect, Answer, Verdict]
+
+
+class Controller(ABC):
+    """Hears nothing unless it says so, and works."""
+
+    name: str
+
+    def interests(self) -> Iterable[Interest]:
+        """Asked again after each ``learn``."""
+        return ()
+
+    def learn(self, served: Served) -> Iterable[Wake]:
+        """What the server serves: told before anything else, and whenever it changes."""
+        return ()
+
+    def applied(self, resource: Resource, obj: Object, now_s: float) -> Iterable[Wake]:
+        """An object is new or has changed."""
+        return ()
+
+    def removed(self, resource: Resource, namespace: str, name: str, uid: str, now_s: float) -> Iterable[Wake]:
+        """An object is gone."""
+        return ()
+
+    @abstractmethod
+    def work(self, key: Any, now_s: float) -> Steps:
+        """Work on a key; not begun before the first list of every interest has been told."""

@@ -1,0 +1,122 @@
+"""What a controller wants done to the API, and what comes back. Values only; ``control/shell.py`` does it.
+
+Every effect is one request but :class:`Emit`, which may become an update of an Event that was there before. Writes
+that must not hit a namesake name a uid in their body or options; what the server thinks of that is in the answer.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from headgate.kube.resource import Resource
+
+Object = dict[str, Any]
+
+
+class Get(msgspec.Struct, frozen=True):
+    """``fields`` narrows what is read of the object, by path; empty is all of it."""
+
+    resource: Resource
+    namespace: str
+    name: str
+    fields: tuple[str, ...] = ()
+
+
+class List(msgspec.Struct, frozen=True):
+    """``namespace`` empty: all of them. The answer's body has ``items``."""
+
+    resource: Resource
+    namespace: str = ""
+    fields: tuple[str, ...] = ()
+
+
+class Discover(msgspec.Struct, frozen=True):
+    """The aggregated discovery document of ``/api`` or ``/apis``."""
+
+    prefix: Literal["/api", "/apis"]
+
+
+class Create(msgspec.Struct, frozen=True):
+    resource: Resource
+    namespace: str
+    obj: Object
+
+
+class Replace(msgspec.Struct, frozen=True):
+    resource: Resource
+    namespace: str
+    name: str
+    obj: Object
+    subresource: str = ""
+
+
+class Patch(msgspec.Struct, frozen=True):
+    resource: Resource
+    namespace: str
+    name: str
+    body: Object
+    how: Literal["merge", "strategic"] = "strategic"
+    subresource: str = ""
+
+
+class Delete(msgspec.Struct, frozen=True):
+    resource: Resource
+    namespace: str
+    name: str
+    options: Object
+
+
+class DeleteCollection(msgspec.Struct, frozen=True):
+    resource: Resource
+    namespace: str
+    options: Object
+
+
+class Emit(msgspec.Struct, frozen=True):
+    """An Event about an object; ``about`` is an object reference."""
+
+    about: Object
+    type: Literal["Normal", "Warning"]
+    reason: str
+    message: str
+    component: str
+
+
+Effect = Get | List | Discover | Create | Replace | Patch | Delete | DeleteCollection | Emit
+
+UNREACHABLE = 0
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """``status`` is HTTP's, or :data:`UNREACHABLE`; ``body`` is the object, the list, or the Status of a refusal."""
+
+    status: int
+    body: Object
+    now_s: float
+
+    @property
+    def ok(self) -> bool:
+        return 200 <= self.status < 300
+
+    @property
+    def missing(self) -> bool:
+        """There is no object of that name. A path that is not served says 404, too, but names no object."""
+        return self.status == 404 and bool((self.body.get("details") or {}).get("name"))
+
+    @property
+    def conflict(self) -> bool:
+        return self.status == 409
+
+    @property
+    def items(self) -> list[Object]:
+        return self.body.get("items") or []
+
+    @property
+    def message(self) -> str:
+        return str(self.body.get("message", "")) or f"answered {self.status}"
+
+    def has_cause(self, reason: str) -> bool:
+        causes = (self.body.get("details") or {}).get("causes") or ()
+        return any(cause.get("reason") == reason for cause in causes)

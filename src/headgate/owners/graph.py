@@ -1,0 +1,253 @@
+"""Who owns whom: every object that was heard of, by uid, with its owners and its dependents.
+
+Metadata goes in; out come the keys that need a look (:data:`Look`). The graph decides nothing itself: it knows what it
+was told, which may be stale, incomplete or out of order across kinds, and ``collector.py`` asks the server before it
+acts. An owner that is named but was never heard of, or that is named wrongly, is a :class:`Claim`: it stays in doubt
+until the server says that there is no such object, or until the object itself is heard of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from headgate.kube.resource import Resource
+from headgate.owners.served import ServedKind
+
+Object = dict[str, Any]
+
+ORPHAN: Final = "orphan"
+FOREGROUND: Final = "foregroundDeletion"
+
+
+class Reference(msgspec.Struct, frozen=True, gc=False):
+    """One owner reference; ``blocks``: a foreground deletion of the owner waits for this dependent."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+    blocks: bool
+
+
+class Claim(msgspec.Struct, frozen=True, gc=False):
+    """An owner as a dependent in ``namespace`` names it."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+
+
+class Node(msgspec.Struct):
+    """An object that was heard of. Mutable: it follows its object."""
+
+    kind: ServedKind
+    namespace: str
+    name: str
+    uid: str
+    owners: tuple[Reference, ...] = ()
+    deleting: bool = False
+    orphaning: bool = False
+    """It goes once its dependents are orphans."""
+    waiting: bool = False
+    """It goes once the dependents that block it are gone (and orphans, if it is orphaning, are orphans)."""
+
+    @property
+    def resource(self) -> Resource:
+        return self.kind.resource
+
+    def is_named_by(self, reference: Reference | Claim, namespace: str) -> bool:
+        """Whether a reference from ``namespace`` that has the uid right has all the rest right, too."""
+        return (
+            reference.name == self.name
+            and reference.kind == self.kind.kind
+            and reference.api_version == self.kind.api_version
+            and (not self.namespace or self.namespace == namespace)
+        )
+
+
+class Attempt(msgspec.Struct, frozen=True, gc=False):
+    """See whether this object should be deleted, or is waiting for dependents that are gone."""
+
+    uid: str
+
+
+class Orphan(msgspec.Struct, frozen=True, gc=False):
+    """Take this owner out of its dependents, then let it go."""
+
+    uid: str
+
+
+class Verify(msgspec.Struct, frozen=True, gc=False):
+    """Ask the server whether this owner exists."""
+
+    claim: Claim
+
+
+class Misplaced(msgspec.Struct, frozen=True, gc=False):
+    """Tell people that this object names an owner in another namespace."""
+
+    uid: str
+    owner_uid: str
+
+
+Look = Attempt | Orphan | Verify | Misplaced
+
+
+def references(metadata: Object) -> tuple[Reference, ...]:
+    named = metadata.get("ownerReferences")
+    if not named:
+        return ()
+    return tuple(
+        Reference(
+            each.get("apiVersion", ""),
+            each.get("kind", ""),
+            each.get("name", ""),
+            each.get("uid", ""),
+            each.get("blockOwnerDeletion") is True,
+        )
+        for each in named
+    )
+
+
+class Graph:
+    def __init__(self) -> None:
+        self._nodes: Final[dict[str, Node]] = {}
+        self._dependents: Final[dict[str, set[str]]] = {}
+        self._doubts: Final[dict[str, dict[Claim, set[str]]]] = {}  # by the owner's uid
+
+    # -- asking ----------------------------------------------------------------------------------------------------
+
+    def get(self, uid: str) -> Node | None:
+        return self._nodes.get(uid)
+
+    def dependents(self, uid: str) -> list[Node]:
+        return [self._nodes[each] for each in sorted(self._dependents.get(uid, ()))]
+
+    def blocking(self, uid: str) -> list[Node]:
+        """The dependents that a foreground deletion waits for."""
+        return [node for node in self.dependents(uid) if _blocks(node.owners, uid)]
+
+    def doubted(self, claim: Claim) -> Collection[str]:
+        """The dependents that name an owner of which nothing was heard yet."""
+        return self._doubts.get(claim.uid, {}).get(claim, ())
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    # -- hearing ---------------------------------------------------------------------------------------------------
+
+    def applied(self, kind: ServedKind, metadata: Object) -> list[Look]:
+        owners = references(metadata)
+        deleting = "deletionTimestamp" in metadata
+        finalizers: Sequence[str] = (metadata.get("finalizers") or ()) if deleting else ()
+        orphaning, waiting = ORPHAN in finalizers, FOREGROUND in finalizers
+        uid = metadata["uid"]
+        node = self._nodes.get(uid)
+        looks: list[Look] = []
+        if node is None:
+            node = Node(kind, metadata.get("namespace", ""), metadata["name"], uid)
+            self._nodes[uid] = node
+            looks += self._seen(node)
+        node.kind = kind
+        if owners != node.owners:
+            looks += self._rewire(node, owners)
+        begins = waiting and not orphaning and not (node.waiting and not node.orphaning)
+        if orphaning and not node.orphaning:
+            looks.append(Orphan(uid))
+        node.deleting, node.orphaning, node.waiting = deleting, orphaning, waiting
+        if begins:
+            looks += (Attempt(each) for each in sorted(self._dependents.get(uid, ())))
+            looks.append(Attempt(uid))
+        return looks
+
+    def removed(self, resource: Resource, uid: str) -> list[Look]:
+        """``resource`` is where it was seen last: a kind may move to another version, and its objects with it."""
+        node = self._nodes.get(uid)
+        if node is None or node.resource != resource:
+            return []
+        del self._nodes[uid]
+        looks: list[Look] = [Attempt(each) for each in sorted(self._dependents.get(uid, ()))]
+        for reference in node.owners:
+            self._unlink(node, reference)
+            owner = self._nodes.get(reference.uid)
+            if owner is not None and owner.waiting:
+                looks.append(Attempt(owner.uid))
+        return looks
+
+    def absent(self, claim: Claim) -> list[Look]:
+        """The server knows no such owner: whoever named it needs a look."""
+        return [Attempt(each) for each in sorted(self._settle(claim))]
+
+    # -- wiring ----------------------------------------------------------------------------------------------------
+
+    def _seen(self, node: Node) -> Iterator[Look]:
+        """An object that others may have named already: their doubts end."""
+        for claim, dependents in list(self._doubts.get(node.uid, {}).items()):
+            self._settle(claim)
+            if not node.is_named_by(claim, claim.namespace):
+                for each in sorted(dependents):
+                    yield from self._misnamed(self._nodes[each], node)
+
+    def _misnamed(self, dependent: Node, owner: Node) -> Iterator[Look]:
+        if owner.namespace and dependent.namespace != owner.namespace:
+            yield Misplaced(dependent.uid, owner.uid)
+        yield Attempt(dependent.uid)
+
+    def _rewire(self, node: Node, owners: tuple[Reference, ...]) -> Iterator[Look]:
+        before, node.owners = node.owners, owners
+        for reference in before:
+            if reference in owners:
+                continue
+            self._unlink(node, reference)
+            owner = self._nodes.get(reference.uid)
+            if owner is not None and owner.waiting and reference.blocks and not _blocks(owners, reference.uid):
+                yield Attempt(owner.uid)
+        for reference in owners:
+            self._dependents.setdefault(reference.uid, set()).add(node.uid)
+            if reference in before:
+                continue
+            owner = self._nodes.get(reference.uid)
+            if owner is None:
+                claim = claim_of(reference, node.namespace)
+                self._doubts.setdefault(reference.uid, {}).setdefault(claim, set()).add(node.uid)
+                yield Verify(claim)
+            elif not owner.is_named_by(reference, node.namespace):
+                yield from self._misnamed(node, owner)
+            elif owner.waiting:
+                yield Attempt(node.uid)
+
+    def _unlink(self, node: Node, reference: Reference) -> None:
+        """The node is no dependent by this reference any more; by another one it may be, ``_rewire`` sees to that."""
+        dependents = self._dependents.get(reference.uid)
+        if dependents is not None:
+            dependents.discard(node.uid)
+            if not dependents:
+                del self._dependents[reference.uid]
+        claims = self._doubts.get(reference.uid)
+        doubting = claims and claims.get(claim_of(reference, node.namespace))
+        if claims and doubting:
+            doubting.discard(node.uid)
+            if not doubting:
+                self._settle(claim_of(reference, node.namespace))
+
+    def _settle(self, claim: Claim) -> set[str]:
+        claims = self._doubts.get(claim.uid)
+        if claims is None:
+            return set()
+        dependents = claims.pop(claim, set())
+        if not claims:
+            del self._doubts[claim.uid]
+        return dependents
+
+
+def claim_of(reference: Reference, namespace: str) -> Claim:
+    return Claim(reference.api_version, reference.kind, namespace, reference.name, reference.uid)
+
+
+def _blocks(owners: tuple[Reference, ...], uid: str) -> bool:
+    return any(reference.blocks and reference.uid == uid for reference in owners)

@@ -1,0 +1,203 @@
+"""Controllers on the embedded server, with neither sockets nor a clock: each event and each step when the test says.
+
+`settle` hears and works until nothing is due, in an order that the test may draw. `crash` is a new process: it knows
+what the server says, and nothing else. Time stands still but for `advance`.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from embedded import TOKEN, Embedded
+from headgate.apiserver.messages import Request, Response
+from headgate.apiserver.watching import Watch
+from headgate.client import picking, transport
+from headgate.control.requests import answer_of, request_of
+from headgate.kube.resource import Resource
+from headgate.owners.contract import Again, Controller, Done, Later, Verdict, Wake
+from headgate.owners.effects import Answer, Discover, Effect, Emit
+from headgate.owners.served import Served
+
+Object = dict[str, Any]
+Choose = Callable[[Sequence[Any]], Any]
+
+T0_S = 1_700_000_000.0
+PATIENCE = 20_000
+
+
+class Feed:
+    """One watch and what it is for."""
+
+    def __init__(self, watch: Watch, resource: Resource, fields: Iterable[str]) -> None:
+        self.resource = resource
+        self.decode = picking.decoder(fields)
+        self.listeners: list[Controller] = []
+        self.known: dict[tuple[str, str], str] = {}
+        self._watch = watch
+        self._heard: list[tuple[str, Object]] = []
+
+    def pull(self) -> list[tuple[str, Object]]:
+        for line in self._watch.pull():
+            event = msgspec.json.decode(line)
+            if event["type"] != "BOOKMARK":
+                self._heard.append((event["type"], self.decode(msgspec.json.encode(event["object"]))))
+        return self._heard
+
+
+class World:
+    def __init__(self, *makers: Callable[[], Controller], server: Embedded | None = None) -> None:
+        self.server = server or Embedded(namespace="")
+        self.emitted: list[Emit] = []
+        self.requests: list[tuple[str, str]] = []
+        self.refuse: Callable[[Effect], Answer | None] = lambda effect: None
+        self._makers = makers
+        self.crash()
+
+    # -- the process -----------------------------------------------------------------------------------------------
+
+    def crash(self) -> World:
+        """Everything in memory is gone."""
+        self.controllers = [make() for make in self._makers]
+        self._feeds: dict[tuple[Resource, str], Feed] = {}
+        self._due: dict[tuple[Controller, Any], None] = {}
+        self._later: list[tuple[float, int, tuple[Controller, Any]]] = []
+        self._numbers = itertools.count()
+        self._failures: dict[tuple[Controller, Any], int] = {}
+        self.learn()
+        return self
+
+    def learn(self) -> None:
+        served = Served.read([self.ask(Discover("/api")).body, self.ask(Discover("/apis")).body])
+        for controller in self.controllers:
+            self.wake(controller, controller.learn(served))
+        for controller in self.controllers:
+            for interest in controller.interests():
+                self._listen(controller, interest.resource, interest.field_selector, interest.fields)
+
+    def _listen(self, controller: Controller, resource: Resource, selector: str, fields: Iterable[str]) -> None:
+        feed = self._feeds.get((resource, selector))
+        if feed is None:
+            wanted = {
+                each
+                for other in self.controllers
+                for interest in other.interests()
+                if (interest.resource, interest.field_selector) == (resource, selector)
+                for each in interest.fields
+            }
+            query = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"}
+            if selector:
+                query["fieldSelector"] = selector
+            feed = Feed(self.server.watch(resource.collection(), **query), resource, wanted)
+            self._feeds[resource, selector] = feed
+        if controller not in feed.listeners:
+            feed.listeners.append(controller)
+
+    # -- running ---------------------------------------------------------------------------------------------------
+
+    def settle(self, choose: Choose = lambda options: options[0], steps: int = PATIENCE) -> World:
+        """Hear and work until there is nothing to do (or that many steps were made)."""
+        for _ in range(steps):
+            options: list[Any] = [feed for feed in self._feeds.values() if feed.pull()]
+            options += list(self._due)
+            if not options:
+                return self
+            chosen = choose(options)
+            if isinstance(chosen, Feed):
+                self._hear(chosen)
+            else:
+                del self._due[chosen]
+                self._work(*chosen)
+        assert steps < PATIENCE, "it never comes to rest"
+        return self
+
+    def hear_all(self) -> World:
+        for feed in self._feeds.values():
+            while feed.pull():
+                self._hear(feed)
+        return self
+
+    def advance(self, seconds: float) -> World:
+        """Let time pass, working on what becomes due."""
+        end_s = self.server.epoch_s + seconds
+        self.settle()
+        while self._later and self._later[0][0] <= end_s:
+            due_s, _, job = heapq.heappop(self._later)
+            self.server.epoch_s = max(self.server.epoch_s, due_s)
+            self._due[job] = None
+            self.settle()
+        self.server.epoch_s = end_s
+        return self.settle()
+
+    def wake(self, controller: Controller, wakes: Iterable[Wake]) -> None:
+        for each in wakes:
+            self._plan((controller, each.key), each.after_s)
+
+    def _plan(self, job: tuple[Controller, Any], after_s: float) -> None:
+        if after_s > 0:
+            heapq.heappush(self._later, (self.server.epoch_s + after_s, next(self._numbers), job))
+        else:
+            self._due[job] = None
+
+    def _hear(self, feed: Feed) -> None:
+        kind, item = feed.pull().pop(0)
+        metadata = item["metadata"]
+        for controller in feed.listeners:
+            now_s = self.server.epoch_s
+            if kind == "DELETED":
+                place = metadata.get("namespace", ""), metadata["name"]
+                self.wake(controller, controller.removed(feed.resource, *place, metadata["uid"], now_s))
+            else:
+                self.wake(controller, controller.applied(feed.resource, item, now_s))
+
+    def _work(self, controller: Controller, key: Any) -> None:
+        steps = controller.work(key, self.server.epoch_s)
+        try:
+            effect = next(steps)
+            while True:
+                effect = steps.send(self.ask(effect))
+        except StopIteration as done:
+            self._judge((controller, key), done.value)
+
+    def _judge(self, job: tuple[Controller, Any], verdict: Verdict) -> None:
+        match verdict:
+            case Done(wakes):
+                self._failures.pop(job, None)
+                self.wake(job[0], wakes)
+            case Later(after_s):
+                self._failures.pop(job, None)
+                self._plan(job, after_s)
+            case Again():
+                self._failures[job] = self._failures.get(job, 0) + 1
+                self._plan(job, 0.005 * 2.0 ** min(self._failures[job], 14))
+
+    # -- the server ------------------------------------------------------------------------------------------------
+
+    def ask(self, effect: Effect) -> Answer:
+        if isinstance(effect, Emit):
+            self.emitted.append(effect)
+            return Answer(201, {}, self.server.epoch_s)
+        refused = self.refuse(effect)
+        if refused is not None:
+            return refused
+        request = request_of(effect)
+        self.requests.append((request.method, request.path))
+        headers = {**request.headers, "authorization": f"Bearer {TOKEN}", "user-agent": "kube-controller-manager"}
+        answer = self.server.send(Request(request.method, request.path, request.query, headers, request.body))
+        assert isinstance(answer, Response)
+        return answer_of(effect, transport.Response(answer.status, {}, answer.body), self.server.epoch_s)
+
+
+def config_map(name: str, *owners: Object, **metadata: Any) -> Object:
+    metadata = {"name": name, **metadata}
+    return {"metadata": {**metadata, "ownerReferences": list(owners)} if owners else metadata}
+
+
+def reference(owner: Object, *, block: bool | None = None, **changes: str) -> Object:
+    metadata = owner["metadata"]
+    named = {"apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": metadata["name"], "uid": metadata["uid"]}
+    return {**named, **({} if block is None else {"blockOwnerDeletion": block}), **changes}
