@@ -1,7 +1,6 @@
 """kubectl v1.35.8 against both servers: the same commands, the same exit codes, the same words.
 
-Each chapter is a session in a namespace of its own. Commands that send protobuf bodies (`create namespace`, `auth
-can-i` and the like) are not here: the embedded server speaks JSON.
+Each chapter is a session in a namespace of its own.
 """
 
 from __future__ import annotations
@@ -10,11 +9,12 @@ import pytest
 
 from harness.both import Both, namespace_of
 from harness.session import agree
+from wire.imperative import IMPERATIVE
 from wire.reading import READING
 from wire.writing import WRITING
 
 pytestmark = pytest.mark.real
-CHAPTERS = {**READING, **WRITING}
+CHAPTERS = {**READING, **WRITING, **IMPERATIVE}
 
 
 @pytest.mark.parametrize("name", CHAPTERS)
