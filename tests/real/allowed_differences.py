@@ -67,18 +67,9 @@ def _internal_structs(difference: Difference) -> bool:
     return _without_values(real) == _without_values(ours)
 
 
-def _owns_nothing(fields: object) -> bool:
-    return isinstance(fields, dict) and all(_owns_nothing(value) for value in fields.values())
-
-
 def _empties(difference: Difference) -> bool:
     real, ours = difference.real, difference.ours
-    if isinstance(real, str) and isinstance(ours, str):
-        return re.sub(r": (\{\}|\[\]): ", ": null: ", real) == ours
-    if "managedFields" not in difference.path or ours is not ABSENT:
-        return False
-    # Kinds whose smallest manifest is nothing but such a list: then nobody owns anything.
-    return _owns_nothing(real) or difference.case.startswith(("LimitRange v1: ", "CSINode storage.k8s.io/v1: "))
+    return isinstance(real, str) and isinstance(ours, str) and re.sub(r": (\{\}|\[\]): ", ": null: ", real) == ours
 
 
 def _first_update_of_a_claim(difference: Difference) -> bool:
@@ -128,7 +119,7 @@ ALLOWED: tuple[Allowance, ...] = (
     Allowance("deep nesting", "documents of more than 250 levels are refused; the real bound is 10,000", _bounded),
     Allowance("huge numbers", "1e999 is refused while parsing, before a field is looked at", _huge_number),
     Allowance("values in texts", "the real server shows them as its internal Go types", _internal_structs),
-    Allowance("explicit empties", "[] and {} are the same as silence here: nobody owns them, texts say null", _empties),
+    Allowance("explicit empties", "texts show an explicit [] or {} that was refused as null", _empties),
     Allowance("a claim's first update", "the real server rewrites it though nothing changed", _first_update_of_a_claim),
     Allowance("schema hints", "no union hints; some unused components; one $ref wrapped in allOf", _union_hints),
     Allowance("parameters of exec and logs", "these endpoints are refused whatever the parameters", _connects),

@@ -207,5 +207,6 @@ def _applied(
     decoded = call.api.form(kind).decode(result.obj)
     if decoded.error is not None:
         return not_convertible(config, decoded.error).error
-    bodies.complete(call.api.form(kind), decoded.obj)
-    return records.tidy(call.api, kind, decoded.obj)
+    form = call.api.form(kind)
+    bodies.complete(form, decoded.obj)
+    return form.settle(records.tidy(call.api, kind, decoded.obj))

@@ -75,8 +75,9 @@ def track(
     if new["metadata"].get("managedFields") == []:
         # Printing drops what is empty, but an empty list is how a client asks to forget all owners.
         printed["metadata"] = {**printed["metadata"], "managedFields": []}
-    return track_update(
-        call.api.form(kind).typed,
+    form = call.api.form(kind)
+    tracked = track_update(
+        form.typed,
         old,
         printed,
         manager=field_manager or call.manager,
@@ -86,6 +87,7 @@ def track(
         reset=rules.reset_fields,
         convert=records.converter(call.api, kind),
     )
+    return form.settle(tracked)
 
 
 def admit(call: Call, new: Object, old: Object | None) -> admission.Admitting:

@@ -1,9 +1,10 @@
 """A plain JSON value as an object of a type: what Go's strict decoder makes of it.
 
-The result is in *normal form*: whatever Go cannot tell from an absent field is absent (nulls, empty lists and maps,
-zeros and empty structs that are not behind a pointer), quantities, times and base64 are canonical, unknown fields are
-gone. All dicts and lists are new, except inside raw values, which are shared. ``encoding.py`` is the way back to what
-the server prints. Single scalars are read in ``scalars.py``; whoever wants the bytes read starts at ``codec.py``.
+The result is in *normal form*: whatever Go cannot tell from an absent field is absent (nulls, zeros and empty structs
+that are not behind a pointer, empty lists and maps unless the server prints them always), quantities, times and base64
+are canonical, unknown fields are gone. All dicts and lists are new, except inside raw values, which are shared.
+``encoding.py`` is the way back to what the server prints. Single scalars are read in ``scalars.py``; whoever wants the
+bytes read starts at ``codec.py``.
 
 Every type is compiled once into a closure; the closures take ``(value, reading, path)``, where the path is a chain of
 pairs ending in None, unrolled only to word a complaint.
@@ -78,6 +79,8 @@ class _Compiler:
                 return field.name, None, False, self._reader(field.type)
             case "quantity" | "intorstring" | "duration" if not field.pointer:
                 return field.name, None, True, _without(self._reader(field.type), scalars.ZEROS[field.type.kind])
+            case "list" | "map":  # one that is always printed has an owner, though it be empty; see empties.py
+                return field.name, None, field.pointer or field.omit == "never", self._reader(field.type)
             case _:
                 return field.name, None, field.pointer, self._reader(field.type)
 

@@ -44,7 +44,7 @@ ACCESS_KINDS: tuple[Kind, ...] = (
         "clusterroles",
         {},
         {**labelled(app="a"), "rules": [*RULES, {"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]},
-        {"rules": []},
+        {"rules": RULES[:1]},
         namespaced=False,
     ),
     Kind(

@@ -17,6 +17,7 @@ import msgspec
 from headgate import schemas
 from headgate.kube import codec
 from headgate.kube.defaults.registry import DEFAULTERS
+from headgate.kube.empties import forget_empties
 from headgate.kube.errors import FieldErrors
 from headgate.kube.features import Features
 from headgate.kube.schema import GroupVersionKind, Schemas
@@ -91,7 +92,8 @@ def decode(body: Object) -> Object | str:
         return f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {decoded.error}'
     decoded.obj.setdefault("metadata", {})
     _default(kind, decoded.obj)
-    return _print({**decoded.obj, "apiVersion": body["apiVersion"], "kind": body["kind"]})
+    printed = _print({**decoded.obj, "apiVersion": body["apiVersion"], "kind": body["kind"]})
+    return forget_empties(all_schemas(), all_schemas().kinds[kind], printed)
 
 
 def _default(kind: GroupVersionKind, obj: Object) -> None:

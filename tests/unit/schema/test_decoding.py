@@ -123,11 +123,15 @@ def test_fields_inside_raw_values_are_nobodys_business(tables: Schemas) -> None:
     assert type(raw) is dict
 
 
+def test_an_empty_list_that_is_always_printed_is_kept(tables: Schemas) -> None:
+    assert read(tables, '{"spec":{"containers":[]}}').obj == {"spec": {"containers": []}}
+
+
 @pytest.mark.parametrize("value", ["null", "[]", "{}", '""', "0", "false"])
 def test_what_go_cannot_tell_from_absent_is_absent(tables: Schemas, value: str) -> None:
     fields = {
         "null": ("priority", "hostNetwork", "nodeName", "containers", "nodeSelector", "affinity"),
-        "[]": ("containers", "schedulingGates"),
+        "[]": ("tolerations", "schedulingGates"),
         "{}": ("nodeSelector", "overhead"),
         '""': ("nodeName", "restartPolicy"),
         "0": (),

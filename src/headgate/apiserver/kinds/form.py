@@ -15,6 +15,7 @@ import msgspec
 from headgate.kube.apply import Typed, typed
 from headgate.kube.codec import Decoded, convert, emit
 from headgate.kube.defaults.registry import DEFAULTERS
+from headgate.kube.empties import forget_empties
 from headgate.kube.schema import GroupVersionKind, Schemas
 from headgate.kube.strategy import STRATEGIES, Strategy
 
@@ -23,14 +24,21 @@ Object = dict[str, Any]
 _PLAIN: Final = Strategy()
 
 
+def _same(obj: Object) -> Object:
+    """For kinds that are stored as they are printed."""
+    return obj
+
+
 class Form(msgspec.Struct, frozen=True):
-    """``decode`` makes an object of a plain value, ``default`` completes it in place, ``emit`` prints it."""
+    """``decode`` makes an object of a plain value, ``default`` completes it in place, ``emit`` prints it, ``settle``
+    forgets of a printed object what storage cannot tell."""
 
     decode: Callable[[Any], Decoded]
     default: Callable[[Object], None]
     emit: Callable[[Object], Object]
     typed: Typed
     strategy: Strategy
+    settle: Callable[[Object], Object] = _same
 
 
 def table_form(schemas: Schemas, type_name: str, gvk: GroupVersionKind) -> Form:
@@ -40,6 +48,7 @@ def table_form(schemas: Schemas, type_name: str, gvk: GroupVersionKind) -> Form:
         emit=partial(emit, schemas, type_name),
         typed=typed(schemas, type_name),
         strategy=STRATEGIES.get((gvk.group, gvk.kind), _PLAIN),
+        settle=partial(forget_empties, schemas, type_name),
     )
 
 
