@@ -36,7 +36,7 @@ ACCESS_KINDS: tuple[Kind, ...] = (
         "roles",
         {},
         {**labelled(app="a"), "rules": RULES},
-        {"rules": []},
+        {"rules": RULES[:1]},
     ),
     Kind(
         "rbac.authorization.k8s.io/v1",
