@@ -56,7 +56,7 @@ def life(collection: str, manifest: dict[str, Any]) -> list[AnyStep]:
     ]
 
 
-EMPTY_EVERYTHING = {
+EMPTY_EVERYTHING: dict[str, Any] = {
     "nodeSelector": {},
     "tolerations": [],
     "volumes": [],

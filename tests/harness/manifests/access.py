@@ -7,6 +7,7 @@ from typing import Any
 from harness.manifests.kind import Kind, labelled
 
 RULES = [{"apiGroups": [""], "resources": ["pods", "pods/log"], "verbs": ["get", "list"], "resourceNames": ["p"]}]
+OTHER_RULES = [{"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["get"]}]
 SUBJECTS: list[dict[str, Any]] = [
     {"kind": "User", "name": "alice"},
     {"kind": "Group", "apiGroup": "rbac.authorization.k8s.io", "name": "g"},
@@ -36,7 +37,7 @@ ACCESS_KINDS: tuple[Kind, ...] = (
         "roles",
         {},
         {**labelled(app="a"), "rules": RULES},
-        {"rules": RULES[:1]},
+        {"rules": OTHER_RULES},
     ),
     Kind(
         "rbac.authorization.k8s.io/v1",
@@ -44,7 +45,7 @@ ACCESS_KINDS: tuple[Kind, ...] = (
         "clusterroles",
         {},
         {**labelled(app="a"), "rules": [*RULES, {"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]},
-        {"rules": RULES[:1]},
+        {"rules": OTHER_RULES},
         namespaced=False,
     ),
     Kind(
