@@ -57,7 +57,11 @@ def drop_owners(node: Node, uids: Sequence[str]) -> Doing:
 
 def unblock_owners(node: Node, live: Object) -> Doing:
     """Let no owner of the object wait for it."""
-    free = [{**each, "blockOwnerDeletion": False} for each in live["ownerReferences"] if each.get("blockOwnerDeletion")]
+    free = [
+        {**each, "blockOwnerDeletion": False}
+        for each in live.get("ownerReferences") or ()
+        if each.get("blockOwnerDeletion")
+    ]
     if not free:
         return None
     body: Object = {"metadata": {"ownerReferences": free, "uid": node.uid}}

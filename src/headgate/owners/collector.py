@@ -135,7 +135,7 @@ class Collector(Controller):
             return Again(answer.message)
         live = answer.body["metadata"]
         if node.waiting:
-            return (yield from self._finish_waiting(node))
+            return (yield from self._finish_waiting(node, live))
         if not live.get("ownerReferences"):
             return Done()
         owners = yield from self._classify(node, references(live))
@@ -159,7 +159,7 @@ class Collector(Controller):
         if owners.waiting and dependents:
             policy = "Foreground"
             if any(each.waiting for each in dependents):
-                # A circle: each would wait for the other. This one's owners stop waiting for it.
+                # Before this turns into a circle in which each waits for the other, its owners stop waiting for it.
                 problem = yield from collecting.unblock_owners(node, live)
                 if problem is not None:
                     return _verdict(problem)
@@ -169,10 +169,12 @@ class Collector(Controller):
             policy = "Foreground"
         return _verdict((yield from collecting.delete(node, live, policy)))
 
-    def _finish_waiting(self, node: Node) -> Steps:
-        blocking = self.graph.blocking(node.uid)
+    def _finish_waiting(self, node: Node, live: Object) -> Steps:
+        blocking = self.graph.blocking(node)
         if not blocking:
             return _verdict((yield from collecting.remove_finalizer(node, FOREGROUND)))
+        if self.graph.waits_for_itself(node):
+            return _verdict((yield from collecting.unblock_owners(node, live)))
         return Done([Wake(Attempt(each.uid)) for each in blocking if not each.waiting])
 
     def _orphan(self, uid: str) -> Steps:

@@ -61,11 +61,17 @@ class Node(msgspec.Struct):
         return self.kind.resource
 
     def is_named_by(self, reference: Reference | Claim, namespace: str) -> bool:
-        """Whether a reference from ``namespace`` that has the uid right has all the rest right, too."""
+        """Whether a reference from ``namespace`` has all of it right."""
+        return reference.api_version == self.kind.api_version and self.is_meant_by(reference, namespace)
+
+    def is_meant_by(self, reference: Reference | Claim, namespace: str) -> bool:
+        """The same, by whichever version of its group it is named."""
+        group, slash, _ = reference.api_version.rpartition("/")
         return (
-            reference.name == self.name
+            reference.uid == self.uid
+            and reference.name == self.name
             and reference.kind == self.kind.kind
-            and reference.api_version == self.kind.api_version
+            and (group if slash else "") == self.resource.group
             and (not self.namespace or self.namespace == namespace)
         )
 
@@ -128,9 +134,26 @@ class Graph:
     def dependents(self, uid: str) -> list[Node]:
         return [self._nodes[each] for each in sorted(self._dependents.get(uid, ()))]
 
-    def blocking(self, uid: str) -> list[Node]:
-        """The dependents that a foreground deletion waits for."""
-        return [node for node in self.dependents(uid) if _blocks(node.owners, uid)]
+    def blocking(self, owner: Node) -> list[Node]:
+        """The dependents that a foreground deletion waits for. One that only knows the uid must not hold it up."""
+        return [
+            node
+            for node in self.dependents(owner.uid)
+            if any(each.blocks and owner.is_meant_by(each, node.namespace) for each in node.owners)
+        ]
+
+    def waits_for_itself(self, owner: Node) -> bool:
+        """Whether it waits for a dependent that waits for a dependent that … waits for it."""
+        seen: set[str] = set()
+        ahead = [owner]
+        while ahead:
+            for node in self.blocking(ahead.pop()):
+                if node is owner:
+                    return True
+                if node.waiting and node.uid not in seen:
+                    seen.add(node.uid)
+                    ahead.append(node)
+        return False
 
     def doubted(self, claim: Claim) -> Collection[str]:
         """The dependents that name an owner of which nothing was heard yet."""
@@ -138,6 +161,9 @@ class Graph:
 
     def __len__(self) -> int:
         return len(self._nodes)
+
+    def is_without_edges(self) -> bool:
+        return not self._dependents and not self._doubts
 
     # -- hearing ---------------------------------------------------------------------------------------------------
 

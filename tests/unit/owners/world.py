@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -50,8 +50,10 @@ class Feed:
 
 
 class World:
-    def __init__(self, *makers: Callable[[], Controller], server: Embedded | None = None) -> None:
-        self.server = server or Embedded(namespace="")
+    def __init__(self, *makers: Callable[[], Controller], kinds: Collection[str] = ()) -> None:
+        """`kinds` are the plurals that discovery tells of; without any, all."""
+        self.server = Embedded(namespace="")
+        self._kinds = kinds
         self.emitted: list[Emit] = []
         self.requests: list[tuple[str, str]] = []
         self.refuse: Callable[[Effect], Answer | None] = lambda effect: None
@@ -73,6 +75,9 @@ class World:
 
     def learn(self) -> None:
         served = Served.read([self.ask(Discover("/api")).body, self.ask(Discover("/apis")).body])
+        if self._kinds:
+            kept = tuple(row for row in served.preferred if row.resource.plural in self._kinds)
+            served = msgspec.structs.replace(served, preferred=kept)
         for controller in self.controllers:
             self.wake(controller, controller.learn(served))
         for controller in self.controllers:
