@@ -12,6 +12,7 @@ from pathlib import Path
 
 from harness.processes import NotReady, Process
 from harness.server import Server
+from harness.users import TOKENS
 
 HEADGATE = Path(sys.executable).with_name("headgate")
 
@@ -32,11 +33,14 @@ class EmbeddedServer(Server):
             raise NotReady(f"{HEADGATE} is absent: install the package (`make venv`)")
         self._starts += 1
         kubeconfig = self._folder / f"kubeconfig-{self._starts}"
+        tokens = self._folder / "tokens.csv"
+        tokens.write_text(TOKENS)
         process = Process(
             [
                 str(HEADGATE),
                 *("up", "--components", "apiserver", "--data", str(self._folder / "data")),
-                *("--listen", "127.0.0.1:0", "--kubeconfig", str(kubeconfig), *flags),
+                *("--listen", "127.0.0.1:0", "--kubeconfig", str(kubeconfig)),
+                *("--token-auth-file", str(tokens), *flags),
             ],
             self._folder / f"headgate-{self._starts}.log",
         )

@@ -8,6 +8,7 @@ other. A list's revision has none either, because a real server writes leases of
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from collections.abc import Callable
@@ -16,6 +17,8 @@ from typing import Any
 
 import yaml
 
+# A signed token: what it claims is compared, its signature and the name of the key are each server's own.
+SIGNED = re.compile(r"\beyJ[\w-]+\.(?P<claims>eyJ[\w-]+)\.[\w-]*")
 UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 TIME = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?P<fraction>\.\d+)?Z")
 DATE = re.compile(r"\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d \w{3} \d{4} \d\d:\d\d:\d\d (?:[+-]\d{4}|GMT)")
@@ -68,6 +71,7 @@ class Normaliser:
     def text(self, text: str) -> str:
         for address in self._addresses:
             text = text.replace(address, "<server>")
+        text = SIGNED.sub(self._signed, text)
         text = UUID.sub(lambda found: self._token("uid", found[0]), text)
         text = TIME.sub(_time_token, text)
         text = DATE.sub("<date>", text)
@@ -83,6 +87,18 @@ class Normaliser:
             if known in text:
                 text = re.sub(rf"(?<![\w.-]){re.escape(known)}(?![\w-])", token, text)
         return text
+
+    def _signed(self, found: re.Match[str]) -> str:
+        """What a token claims; of its times only how far they are apart."""
+        try:
+            claims = json.loads(base64.urlsafe_b64decode(found["claims"] + "=="))
+        except ValueError:
+            return "<token>"
+        start = claims.get("iat", 0)
+        times = {name: claims[name] - start for name in ("exp", "nbf", "iat") if name in claims}
+        if "warnafter" in claims.get("kubernetes.io", {}):
+            times["warnafter"] = claims["kubernetes.io"].pop("warnafter") - start
+        return f"<token {json.dumps({**claims, **times}, sort_keys=True)}>"
 
     def _mapping(self, value: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
         self._learn_generated_name(value)

@@ -20,9 +20,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from harness.processes import NotReady, Process, free_ports
 from harness.server import Server
+from harness.users import TOKEN, TOKENS
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-TOKEN = "comparison-suite-admin"
 # Strangers are told of health and version and of nothing else, as on the embedded server.
 AUTHENTICATION = {
     "apiVersion": "apiserver.config.k8s.io/v1",
@@ -81,7 +81,7 @@ class RealServer(Server):
         self._processes.append(etcd)
         key, tokens = place / "sa.key", place / "tokens.csv"
         key.write_bytes(_signing_key())
-        tokens.write_text(f'{TOKEN},admin,admin,"system:masters"\n')
+        tokens.write_text(TOKENS)
         authentication = place / "authentication.yaml"
         authentication.write_text(yaml.safe_dump(AUTHENTICATION))
         apiserver = Process(

@@ -12,6 +12,8 @@ from typing import Any, Final, Literal
 import msgspec
 
 from headgate.apiserver import discovery, negotiation, openapi, views
+from headgate.apiserver.access.accounts import Accounts
+from headgate.apiserver.access.jwt import ALGORITHM
 from headgate.apiserver.api import Api
 from headgate.apiserver.messages import Request, Response
 from headgate.kube import status
@@ -28,7 +30,9 @@ _OPENAPI_V2: Final = Response(200, b"\x0a\x032.0", "application/com.github.proto
 # The server as a whole, and the one check of it that always exists.
 _HEALTH_ANSWERS: Final = dict.fromkeys(_HEALTH, _OK) | {f"{each}/ping": _PONG for each in _HEALTH}
 _ANY_METHOD: Final = frozenset({"/apis"})
-_OTHER_PATHS: Final = (*_HEALTH, "/openapi/v3", "/openapi/v3/", "/version")
+_KEYS, _ISSUER = "/openid/v1/jwks", "/.well-known/openid-configuration"
+_KEPT_AN_HOUR: Final = (("Cache-Control", "public, max-age=3600"),)
+_OTHER_PATHS: Final = (_ISSUER, *_HEALTH, "/openapi/v3", "/openapi/v3/", _KEYS, "/version")
 
 
 def _is_health(path: str) -> bool:
@@ -57,6 +61,12 @@ def _find(api: Api, request: Request) -> Callable[[], Response] | None:
             return lambda: _json(discovery.root_paths(api.kinds, _OTHER_PATHS))
         case ["version"]:
             return lambda: _json(api.version)
+        case [".well-known", "openid-configuration"] if api.accounts is not None and path == _ISSUER:
+            issuer = _issuer(api.accounts, request.header("host"))
+            return lambda: Response(200, msgspec.json.encode(issuer), headers=_KEPT_AN_HOUR)
+        case ["openid", "v1", "jwks"] if api.accounts is not None and path == _KEYS:
+            keys = msgspec.json.encode({"keys": [api.accounts.key.public()]})
+            return lambda: Response(200, keys, "application/jwk-set+json", _KEPT_AN_HOUR)
         case ["openapi", "v2"]:
             return lambda: _OPENAPI_V2
         case ["api"]:
@@ -71,6 +81,17 @@ def _find(api: Api, request: Request) -> Callable[[], Response] | None:
         case ["apis", group, version]:
             return _maybe(request, discovery.api_resource_list(api.kinds, group, version))
     return None
+
+
+def _issuer(accounts: Accounts, host: str) -> dict[str, Any]:
+    """How others can check the tokens that this server signs."""
+    return {
+        "issuer": accounts.issuer,
+        "jwks_uri": f"https://{host}{_KEYS}",
+        "response_types_supported": ["id_token"],
+        "subject_types_supported": ["public"],
+        "id_token_signing_alg_values_supported": [ALGORITHM],
+    }
 
 
 def _maybe(request: Request, document: dict[str, Any] | None) -> Callable[[], Response] | None:

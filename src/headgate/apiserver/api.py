@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from headgate.apiserver.access.authentication import StaticTokens
+from headgate.apiserver.access.accounts import Accounts
+from headgate.apiserver.access.authentication import Tokens
 from headgate.apiserver.access.policy import Policy
 from headgate.apiserver.access.user import User
 from headgate.apiserver.kinds.form import Form, table_form
@@ -23,7 +24,8 @@ from headgate.store import Store
 
 class Api:
     """``users`` maps a bearer token to who holds it; ``version`` is the document at ``/version``; without
-    ``time_zones`` the zone of a CronJob is only checked for its form."""
+    ``time_zones`` the zone of a CronJob is only checked for its form; without ``accounts`` there are no tokens for
+    service accounts."""
 
     def __init__(
         self,
@@ -36,13 +38,15 @@ class Api:
         users: Mapping[str, User],
         version: dict[str, Any],
         time_zones: frozenset[str] | None = None,
+        accounts: Accounts | None = None,
     ) -> None:
         self.schemas: Final = schemas
         self.messages: Final = messages
         self.kinds: Final = kinds
         self.store: Final = store
         self.features: Final = features
-        self.tokens: Final = StaticTokens(users)
+        self.accounts: Final = accounts
+        self.tokens: Final = Tokens(users, accounts)
         self.policy: Final = Policy(store)
         self.version: Final = version
         self.time_zones: Final = time_zones

@@ -31,7 +31,7 @@ from headgate.apiserver.api import Api
 from headgate.apiserver.call import Call
 from headgate.apiserver.kinds.kind import Kind
 from headgate.apiserver.messages import Effect, Moment, Request, Response
-from headgate.apiserver.subresources import binding, eviction, scale
+from headgate.apiserver.subresources import binding, eviction, scale, token
 from headgate.apiserver.watching import Watch
 from headgate.kube import errors, names, status, timestamps
 
@@ -50,23 +50,23 @@ _ON_OBJECT: Final[dict[str, Verb]] = {
 _ON_SUBRESOURCE: Final[dict[tuple[str, str], Verb]] = {
     ("binding", "create"): binding.create,
     ("eviction", "create"): eviction.create,
+    ("token", "create"): token.create,
     ("scale", "get"): scale.get,
     ("scale", "update"): scale.update,
     ("scale", "patch"): scale.patch,
 }
-# Endpoints that need a kubelet, a proxy or an issuer of tokens; each is refused by name.
+# Endpoints that need a kubelet or a proxy; each is refused by name.
 _REFUSED: Final = {
     "log": "containers on simulated nodes write no logs",
     "exec": "containers on simulated nodes run no processes",
     "attach": "containers on simulated nodes run no processes",
     "portforward": "containers on simulated nodes have no network",
     "proxy": "there is no network to proxy into",
-    "token": "service account tokens are not issued yet",
 }
 
 
 def handle(api: Api, request: Request, moment: Moment) -> Answering:
-    caller = entry.enter(api, request)
+    caller = entry.enter(api, request, moment.epoch_s)
     if isinstance(caller, Response):
         return caller
     if len(request.body) > MAX_BODY_BYTES:

@@ -6,9 +6,7 @@ import asyncio
 import contextlib
 import errno
 import ipaddress
-import os
 import platform
-import secrets
 import signal
 import socket
 import zoneinfo
@@ -20,9 +18,9 @@ import msgspec
 
 import headgate
 from headgate import schemas
+from headgate.apiserver.access.accounts import Accounts
 from headgate.apiserver.access.defaults.reconcile import reconcile
 from headgate.apiserver.access.defaults.roles import default_policy
-from headgate.apiserver.access.user import User
 from headgate.apiserver.api import Api
 from headgate.apiserver.bootstrap import bootstrap_objects
 from headgate.apiserver.discovery import KUBERNETES_VERSION, version
@@ -31,6 +29,7 @@ from headgate.apiserver.kinds.builtin import BUILTIN
 from headgate.apiserver.shell import Endpoint
 from headgate.apiserver.tls.shell import ensure
 from headgate.cli import bootstrap
+from headgate.cli.credentials import ISSUER, load_credentials
 from headgate.cli.inprocess import in_process
 from headgate.cli.kubeconfig import write_kubeconfig
 from headgate.client.transport import Transport
@@ -55,8 +54,6 @@ from headgate.store.journal.shell import Journal
 from headgate.store.shell import Committer
 
 COMPONENTS: Final = ("apiserver", "nodes", "controllers")
-_ADMIN: Final = User("kubernetes-admin", ("system:masters", "system:authenticated"))
-_SYSTEM: Final = User("system:apiserver", ("system:masters", "system:authenticated"))
 
 # The documentation block of RFC 5737: it stands for "this server" where loopback is not allowed.
 _UNROUTED: Final = "192.0.2.1"
@@ -77,6 +74,7 @@ class Plan(msgspec.Struct, frozen=True):
     node_count: int
     node_resources: Mapping[str, str]
     features: Features
+    token_file: Path | None = None
 
     @classmethod
     def parse(
@@ -90,6 +88,7 @@ class Plan(msgspec.Struct, frozen=True):
         node_resources: Mapping[str, str],
         further_resources: Sequence[str],
         features: Features,
+        token_file: Path | None = None,
     ) -> Plan | str:
         """A plan from what was typed, or what is wrong with it."""
         host, colon, port = listen.rpartition(":")
@@ -112,7 +111,15 @@ class Plan(msgspec.Struct, frozen=True):
             if isinstance(problem, str):
                 return f"{amount!r} is not an amount of {name}: {problem}"
         return cls(
-            data, host.strip("[]") or "127.0.0.1", int(port), kubeconfig, chosen, node_count, resources, features
+            data=data,
+            host=host.strip("[]") or "127.0.0.1",
+            port=int(port),
+            kubeconfig=kubeconfig,
+            components=chosen,
+            node_count=node_count,
+            node_resources=resources,
+            features=features,
+            token_file=token_file,
         )
 
 
@@ -149,7 +156,10 @@ async def _cluster(plan: Plan, sock: socket.socket, say: Say) -> AsyncIterator[N
     url = f"https://[{plan.host}]:{port}" if ":" in plan.host else f"https://{plan.host}:{port}"
     async with contextlib.AsyncExitStack() as stack:
         store, journal = _open_store(plan, say)
-        users = {_token(plan.data): _ADMIN, (system_token := secrets.token_urlsafe(32)): _SYSTEM}
+        credentials = load_credentials(plan.data, plan.token_file)
+        if isinstance(credentials, str):
+            raise UpProblem(credentials)
+        system_token = credentials.system_token
         tables = Schemas.load(schemas.read())
         api = Api(
             schemas=tables,
@@ -157,7 +167,8 @@ async def _cluster(plan: Plan, sock: socket.socket, say: Say) -> AsyncIterator[N
             kinds=BUILTIN,
             store=store,
             features=plan.features,
-            users=users,
+            users=credentials.users,
+            accounts=Accounts(ISSUER, credentials.key, store),
             version=version(headgate.__version__, platform.python_version(), _platform()),
             time_zones=frozenset(zoneinfo.available_timezones()),
         )
@@ -183,7 +194,7 @@ async def _cluster(plan: Plan, sock: socket.socket, say: Say) -> AsyncIterator[N
             client = in_process(endpoint, system_token, "kube-controller-manager")
             keeping = asyncio.create_task(Controllers(_controllers(certificates.ca.read_text()), client).run())
             stack.push_async_callback(_cancel, keeping)
-        write_kubeconfig(plan.kubeconfig, url, certificates.ca.read_bytes(), _token(plan.data))
+        write_kubeconfig(plan.kubeconfig, url, certificates.ca.read_bytes(), credentials.admin_token)
         _tell(plan, url, store, say)
         yield
 
@@ -236,18 +247,6 @@ def _address(host: str) -> str:
 
 def _platform() -> str:
     return f"{platform.system()}/{platform.machine()}".lower()
-
-
-def _token(data: Path) -> str:
-    """The bearer token of the one user, made at the first start and kept readable by its owner only."""
-    path = data / "token"
-    if path.exists():
-        return path.read_text().strip()
-    token = secrets.token_urlsafe(32)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(token + "\n")
-    return token
 
 
 def _tell(plan: Plan, url: str, store: Store, say: Say) -> None:

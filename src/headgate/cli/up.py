@@ -69,6 +69,13 @@ _GATES: Final = "; ".join(f"{name}={str(on).lower()}" for name, on in listing(DE
 @click.option(
     "--feature-gates", default="", metavar="A=true,B=false", help=f"Switch features on or off. They are: {_GATES}."
 )
+@click.option(
+    "--token-auth-file",
+    "token_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=None,
+    help='Further users, one per line: token,name,uid,"group,group", as for kube-apiserver.',
+)
 @log_options
 def command(
     data: Path,
@@ -80,6 +87,7 @@ def command(
     node_memory: str,
     node_resources: tuple[str, ...],
     feature_gates: str,
+    token_file: Path | None,
 ) -> None:
     """Start a cluster in this process: a Kubernetes API that kubectl works with, and simulated nodes.
 
@@ -103,6 +111,7 @@ def command(
         node_resources={"cpu": node_cpu, "memory": node_memory},
         further_resources=node_resources,
         features=features,
+        token_file=token_file,
     )
     if isinstance(plan, str):
         raise click.UsageError(plan)

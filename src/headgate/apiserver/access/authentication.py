@@ -1,31 +1,45 @@
 """Who is asking: a client certificate, a bearer token, or nobody.
 
-Tokens that were given out beforehand are looked up here by their hash, so that no comparison tells how much of a guess
-was right. Nobody may come in for a few paths only. What a user may then do is ``policy.py``'s matter.
+Tokens that were given out beforehand are looked up by their hash, so that no comparison tells how much of a guess was
+right; tokens of service accounts are checked in ``accounts.py``. Nobody may come in for a few paths only. What a user
+may then do is ``policy.py``'s matter.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 from urllib.parse import unquote
 
+import msgspec
+
+from headgate.apiserver.access.accounts import Accounts, Bearer
 from headgate.apiserver.access.user import NOBODY, User, authenticated
 from headgate.apiserver.messages import Request
 
 # What anybody may ask for without a credential, if the roles of nobody allow it.
 PUBLIC: Final = frozenset({"/healthz", "/livez", "/readyz", "/version"})
+_NOT_KNOWN: Final = "invalid bearer token"
 
 
-class StaticTokens:
-    """Tokens that do not change while the server runs."""
+class Tokens:
+    """Every token that is good here. Those in ``users`` do not change while the server runs."""
 
-    def __init__(self, users: Mapping[str, User]) -> None:
+    def __init__(self, users: Mapping[str, User], accounts: Accounts | None) -> None:
         self._by_digest: Final = {_digest(token): authenticated(user) for token, user in users.items()}
+        self._accounts: Final = accounts
 
-    def find(self, token: str) -> User | None:
-        return self._by_digest.get(_digest(token))
+    def find(self, token: str, now_s: float, audiences: Sequence[str] = ()) -> Bearer | str:
+        """Whose token it is, or why it is no good. Without ``audiences`` it must be for this server."""
+        user = self._by_digest.get(_digest(token))
+        own = self._accounts.issuer if self._accounts is not None else ""
+        if user is not None:
+            return Bearer(user, (own,)) if not audiences or own in audiences else _NOT_KNOWN
+        found = None if self._accounts is None else self._accounts.find(token, now_s, audiences)
+        if isinstance(found, Bearer):
+            return msgspec.structs.replace(found, user=authenticated(found.user))
+        return _NOT_KNOWN if found is None else f"[{_NOT_KNOWN}, {found}]"
 
 
 def _digest(token: str) -> bytes:
@@ -40,14 +54,15 @@ def bearer_token(header: str) -> str | None:
     return parts[1] or None
 
 
-def authenticate(tokens: StaticTokens, request: Request) -> User | None:
+def authenticate(tokens: Tokens, request: Request, now_s: float) -> User | None:
     """The user, or ``None`` for the 401. A certificate goes before a token."""
     peer = request.peer
     if peer is not None and peer.common_name:
         return authenticated(User(peer.common_name, peer.organizations))
     token = bearer_token(request.header("authorization"))
     if token is not None:
-        return tokens.find(token)
+        found = tokens.find(token, now_s)
+        return None if isinstance(found, str) else found.user
     if request.bad_certificate:
         return None
     return NOBODY if unquote(request.path) in PUBLIC else None

@@ -29,8 +29,8 @@ class Caller(msgspec.Struct, frozen=True):
     login: User
 
 
-def enter(api: Api, request: Request) -> Caller | Response:
-    login = authenticate(api.tokens, request)
+def enter(api: Api, request: Request, now_s: float) -> Caller | Response:
+    login = authenticate(api.tokens, request, now_s)
     if login is None:
         return _refuse(request, status.unauthorized())
     user = login

@@ -34,7 +34,7 @@ class Certificates(msgspec.Struct, frozen=True):
 
 def ensure(folder: Path, host: str) -> Certificates:
     """The certificates for serving on ``host``, made or renewed if need be."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_folder(folder)
     files = Certificates(folder / "ca.crt", folder / "server.crt", folder / "server.key")
     ca_key_file = folder / "ca.key"
     if not (files.ca.exists() and ca_key_file.exists()):
@@ -79,7 +79,13 @@ def _alternative_names(host: str) -> list[x509.GeneralName]:
     return names
 
 
-def _write(path: Path, data: bytes, mode: int) -> None:
+def make_folder(path: Path) -> None:
+    """A folder for its owner only, also if it was there before with wider rights."""
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.chmod(0o700)
+
+
+def write_file(path: Path, data: bytes, mode: int) -> None:
     """Whole or not at all: a half-written key would lock the user out."""
     partial = path.with_suffix(path.suffix + ".new")
     descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
@@ -121,8 +127,8 @@ def _make_ca(path: Path, key_path: Path) -> None:
         .add_extension(identifier, critical=False)
         .sign(key, hashes.SHA256())
     )
-    _write(key_path, _key_bytes(key), 0o600)
-    _write(path, certificate.public_bytes(serialization.Encoding.PEM), 0o644)
+    write_file(key_path, _key_bytes(key), 0o600)
+    write_file(path, certificate.public_bytes(serialization.Encoding.PEM), 0o644)
 
 
 def _make_server(files: Certificates, host: str, ca: x509.Certificate, ca_key: ec.EllipticCurvePrivateKey) -> None:
@@ -137,5 +143,5 @@ def _make_server(files: Certificates, host: str, ca: x509.Certificate, ca_key: e
         .add_extension(authority, critical=False)
         .sign(ca_key, hashes.SHA256())
     )
-    _write(files.server_key, _key_bytes(key), 0o600)
-    _write(files.server, certificate.public_bytes(serialization.Encoding.PEM), 0o644)
+    write_file(files.server_key, _key_bytes(key), 0o600)
+    write_file(files.server, certificate.public_bytes(serialization.Encoding.PEM), 0o644)

@@ -1,0 +1,21 @@
+"""The users that both servers know by token, beside what a kubeconfig brings: an admin and some without any rights.
+
+`alice` and `bob` are plain users, `bob` in two groups of his own; tests grant them what they need, in a namespace of
+their own.
+"""
+
+from __future__ import annotations
+
+TOKEN = "comparison-suite-admin"
+ALICE = "comparison-suite-alice"
+BOB = "comparison-suite-bob"
+TOKENS = f"""\
+{TOKEN},admin,admin,"system:masters"
+{ALICE},alice,1001
+{BOB},bob,1002,"readers,writers"
+"""
+
+
+def bearing(token: str) -> dict[str, str]:
+    """Headers for a step of a case."""
+    return {"Authorization": f"Bearer {token}"}
