@@ -11,7 +11,7 @@ import click
 import headgate
 from headgate.cli.logs import log_options, set_up
 
-_COMMANDS: Final = {"up": "headgate.cli.up"}
+_COMMANDS: Final = {name: f"headgate.cli.{name}" for name in ("backup", "check", "restore", "up")}
 
 
 class _Lazy(click.Group):
@@ -34,6 +34,7 @@ def main() -> None:
 
     \b
     No cluster?   headgate up            starts one in this process; kubectl works with it
+    Its data      headgate backup FILE   copies it while the server runs; see also restore and check
     """
     set_up_once()
 

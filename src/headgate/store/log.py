@@ -62,13 +62,12 @@ class Stored(msgspec.Struct, frozen=True, gc=False):
     checksum: int
 
 
-def row_of(change: Change) -> Row:
-    item = change.item
+def row_of(item: Item, deleted: bool) -> Row:
     labels = _encode(item.labels) if item.labels else b""
     fields = _encode(item.fields) if item.fields else b""
     checksum = _checksum(
-        change.revision,
-        change.deleted,
+        item.revision,
+        deleted,
         item.resource.encode(),
         item.namespace.encode(),
         item.name.encode(),
@@ -78,13 +77,13 @@ def row_of(change: Change) -> Row:
         item.data,
     )
     return (
-        change.revision,
+        item.revision,
         checksum,
         item.resource,
         item.namespace,
         item.name,
         item.uid,
-        int(change.deleted),
+        int(deleted),
         labels,
         fields,
         item.data,

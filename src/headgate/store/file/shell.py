@@ -10,9 +10,10 @@ from __future__ import annotations
 import fcntl
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
+from urllib.parse import quote
 
 from headgate.store import head, log
 from headgate.store.head import Head, Tally
@@ -28,7 +29,6 @@ _PRAGMAS: Final = (
     "synchronous = FULL",
     "fullfsync = ON",
     "wal_autocheckpoint = 0",  # it would happen inside a commit, while writers wait
-    "cell_size_check = ON",
 )
 _SCHEMA: Final = [("head", head.CREATE), ("log", log.CREATE)]
 
@@ -47,12 +47,14 @@ class Damaged(StoreProblem):
     """The file is not what was written."""
 
     def __init__(self, path: Path, what: str) -> None:
-        self.what: Final = " ".join(what.split())  # SQLite quotes whole statements
-        check = f"headgate check --drop-damaged --data {path.parent}" if path.name == FILE else "headgate check"
-        super().__init__(
-            f"{path} is damaged: {self.what}; restore a backup with `headgate restore`, "
-            f"or keep what is sound, and lose the rest, with `{check}`"
-        )
+        self.what = " ".join(what.split())  # SQLite quotes whole statements
+        fix = "use another backup"
+        if path.name == FILE:
+            fix = (
+                "restore a backup with `headgate restore`, or keep what is sound, and lose the rest, "
+                f"with `headgate check --drop-damaged --data {path.parent}`"
+            )
+        super().__init__(f"{path} is damaged: {self.what}; {fix}")
 
 
 def take_folder(folder: Path) -> int:
@@ -83,23 +85,38 @@ def _take_lock(folder: Path) -> int:
 
 
 def connect(path: Path, *, create: bool) -> sqlite3.Connection:
-    """Opens our file; with ``create`` makes one where there is none. Raises ``StoreProblem``."""
-    connection: sqlite3.Connection | None = None
+    """Opens our file to write; with ``create`` makes one where there is none. Raises ``StoreProblem``."""
     try:
         # Objects may be secrets; SQLite's own files get the mode of this one.
         os.close(os.open(path, os.O_RDWR | (os.O_CREAT if create else 0), 0o600))
+    except OSError as error:
+        raise StoreProblem(f"{path} cannot be opened: {error.strerror}; choose another") from error
+    return _connect(path, "mode=rw", _PRAGMAS, create=create)
+
+
+def connect_reading(path: Path, *, at_rest: bool) -> sqlite3.Connection:
+    """Opens our file to read. A file that is ``at_rest`` belongs to no server, and nothing is put beside it."""
+    if not path.is_file():
+        raise StoreProblem(f"{path} is not there: name the data folder, or the backup")
+    if at_rest and path.with_name(path.name + "-wal").exists():
+        raise StoreProblem(f"{path} is in use, or was not closed: make a copy of it with `headgate backup`")
+    return _connect(path, "mode=ro&immutable=1" if at_rest else "mode=rw", ("query_only = ON",), create=False)
+
+
+def _connect(path: Path, how: str, pragmas: Sequence[str], *, create: bool) -> sqlite3.Connection:
+    connection: sqlite3.Connection | None = None
+    try:
+        address = f"file:{quote(str(path.absolute()))}?{how}"
         # The writer's thread uses the connection after this one made it; never both at once.
-        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        connection = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
         connection.text_factory = bytes  # in a damaged file a text may be anything
         _identify(connection, path, create=create)
-        for pragma in _PRAGMAS:
+        for pragma in (*pragmas, "cell_size_check = ON"):
             connection.execute(f"PRAGMA {pragma}")
         return connection
     except BaseException as error:
         if connection is not None:
             connection.close()
-        if isinstance(error, OSError):
-            raise StoreProblem(f"{path} cannot be opened: {error.strerror}; choose another") from error
         if isinstance(error, UNREADABLE):
             raise explained(error, path) from error
         raise

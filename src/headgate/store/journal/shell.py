@@ -108,7 +108,7 @@ class Journal:
             connection.execute("BEGIN IMMEDIATE")
             self.probe("begun")
             before = self._certain_head(connection)
-            rows = [log.row_of(change) for change in batch.changes]
+            rows = [log.row_of(change.item, change.deleted) for change in batch.changes]
             connection.executemany(log.INSERT, rows)
             removed = _remove(connection, batch.superseded)
             if batch.superseded:

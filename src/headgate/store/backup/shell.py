@@ -1,0 +1,212 @@
+"""Backs up a live store, restores a backup, and examines a file.
+
+A copy is made row by row from one reading transaction, which sees the store at one revision however long it takes and
+holds no writer up. Each row is checked as it is read, the copy is read again as a whole, and only then gets its name:
+a file with that name is a good one. What is left of a damaged file: ``store/salvage/shell.py``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from headgate.store import head, log
+from headgate.store.file.shell import (
+    FILE,
+    LOCK,
+    UNREADABLE,
+    Damaged,
+    Progress,
+    StoreProblem,
+    connect,
+    connect_reading,
+    explained,
+    read_head,
+    sound_rows,
+    take_folder,
+)
+from headgate.store.head import Head, Tally
+from headgate.store.item import Revision
+
+_BATCH: Final = 1_000
+
+
+class Copied(msgspec.Struct, frozen=True):
+    revision: Revision
+    """The revision at which the store was copied."""
+    rows: int
+    size_bytes: int
+
+
+class Steps(msgspec.Struct, frozen=True):
+    """What somebody who waits, or a test that disturbs, is told on the way."""
+
+    copying: Progress = lambda done, total: None
+    verifying: Progress = lambda done, total: None
+    probe: Callable[[str], None] = lambda point: None
+    """Called at ``copied some``, ``copied`` and ``verified``."""
+
+
+SILENT: Final = Steps()
+
+
+def back_up(data: Path, target: Path, steps: Steps = SILENT) -> Copied:
+    """Copies the store in ``data``, running or not, to the new file ``target``. Raises ``StoreProblem``."""
+    if target.exists():
+        raise StoreProblem(f"{target} is there already: choose another name, or remove it")
+    if not target.parent.is_dir():
+        raise StoreProblem(f"{target.parent} is not a folder: make it first")
+    with _reading(data / FILE, at_rest=False) as (source, found):
+        rows = sound_rows(source, data / FILE, found, steps.copying)
+        return _write(rows, found, target, steps)
+
+
+def restore(backup: Path, data: Path, steps: Steps = SILENT) -> Copied:
+    """Puts a backup into the new or empty folder ``data``. Raises ``StoreProblem``."""
+    with _reading(backup, at_rest=True) as (source, found), _empty_folder(data):
+        rows = sound_rows(source, backup, found, steps.copying)
+        return _write(rows, found.restored(), data / FILE, steps)
+
+
+def examine(path: Path, progress: Progress, *, at_rest: bool) -> list[str]:
+    """Everything that is wrong with the file at ``path``; reads on where a start would have stopped."""
+    try:
+        connection = connect_reading(path, at_rest=at_rest)
+    except Damaged as damaged:
+        return [damaged.what]
+    with contextlib.closing(connection):
+        connection.execute("BEGIN")
+        return list(_problems(connection, path, progress))
+
+
+def _problems(connection: sqlite3.Connection, path: Path, progress: Progress) -> Iterator[str]:
+    try:
+        for (said,) in connection.execute("PRAGMA quick_check(20)"):
+            if said != b"ok":
+                yield " ".join(said.decode(errors="replace").split())
+        found = head.read(connection.execute(head.READ).fetchall())
+        if found is None:
+            yield "its head does not match its seal"
+        total = found.tally.rows if found is not None else 0
+        reader, checksums, damaged = log.Reader(), [], False
+        for done, raw in enumerate(connection.execute(log.SCAN)):
+            if done % _BATCH == 0:
+                progress(done, total)
+            stored = reader.read(raw)
+            if stored is None:
+                damaged = True
+                yield f"{log.describe(raw)} does not match its checksum"
+            else:
+                checksums.append(stored.checksum)
+        mismatch = found.mismatch(Tally().plus(checksums)) if found is not None and not damaged else None
+        if mismatch is not None:
+            yield mismatch
+    except UNREADABLE as error:
+        problem = explained(error, path)
+        yield problem.what if isinstance(problem, Damaged) else str(problem)
+
+
+@contextlib.contextmanager
+def _reading(path: Path, *, at_rest: bool) -> Iterator[tuple[sqlite3.Connection, Head]]:
+    """The file at one revision."""
+    with contextlib.closing(connect_reading(path, at_rest=at_rest)) as connection:
+        try:
+            connection.execute("BEGIN")
+            yield connection, read_head(connection, path)
+        except UNREADABLE as error:
+            raise explained(error, path) from error
+
+
+@contextlib.contextmanager
+def _empty_folder(folder: Path) -> Iterator[None]:
+    """Holds the folder's lock; refuses one that has anything in it. If what follows fails, nothing is left behind."""
+    new, entries = not folder.exists(), set(os.listdir(folder)) if folder.is_dir() else set()
+    if entries and LOCK not in entries:
+        raise _not_empty(folder)  # and no lock is put into a folder that is somebody else's
+    lock = take_folder(folder)
+    try:
+        if entries - {LOCK}:
+            raise _not_empty(folder)
+        try:
+            yield
+        except BaseException:
+            (folder / LOCK).unlink()
+            if new:
+                folder.rmdir()
+            raise
+    finally:
+        os.close(lock)
+
+
+def _not_empty(folder: Path) -> StoreProblem:
+    return StoreProblem(f"data folder {folder} is not empty: choose another folder, or move it away")
+
+
+def _write(rows: Iterable[log.Stored], wanted: Head, target: Path, steps: Steps) -> Copied:
+    """Writes a file that holds ``rows``, reads it again, and gives it the name ``target``, which must be free."""
+    try:
+        descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f"{target.name}.", suffix=".partial")
+    except OSError as error:
+        raise StoreProblem(f"{target} cannot be written: {error.strerror}; choose another place") from error
+    os.close(descriptor)
+    partial = Path(name)
+    try:
+        write_rows(partial, rows, wanted, steps.probe)
+        steps.probe("copied")
+        with _reading(partial, at_rest=True) as (copy, found):
+            for _ in sound_rows(copy, partial, found, steps.verifying):
+                pass
+        if found != wanted:
+            raise StoreProblem(f"{target} was not written as it should be; see to the disk, and try again")
+        steps.probe("verified")
+        size = partial.stat().st_size
+        _name(partial, target)
+    finally:
+        partial.unlink(missing_ok=True)
+    return Copied(wanted.revision, wanted.tally.rows, size)
+
+
+def write_rows(path: Path, rows: Iterable[log.Stored], wanted: Head, probe: Callable[[str], None]) -> None:
+    """Fills a new file and syncs it. A crash leaves half a file, under a name that nobody trusts."""
+    try:
+        with contextlib.closing(connect(path, create=True)) as connection:
+            connection.execute("PRAGMA journal_mode = OFF")
+            connection.execute("PRAGMA synchronous = OFF")
+            connection.execute("BEGIN")
+            for done, stored in enumerate(rows, 1):
+                connection.execute(log.INSERT, log.row_of(stored.item, stored.deleted))
+                if done % _BATCH == 0:
+                    probe("copied some")
+            connection.execute(head.WRITE, wanted.row())
+            connection.execute("COMMIT")
+        descriptor = os.open(path, os.O_RDWR)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except sqlite3.Error as error:
+        raise explained(error, path) from error
+
+
+def _name(partial: Path, target: Path) -> None:
+    """The name appears whole, never replaces anything, and is on disk when this returns."""
+    try:
+        os.link(partial, target)
+    except FileExistsError:
+        raise StoreProblem(f"{target} is there already: choose another name, or remove it") from None
+    sync_folder(target.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
