@@ -51,7 +51,14 @@ class Reply(msgspec.Struct, frozen=True):
 
 
 class Embedded:
-    def __init__(self, *, features: Features | None = None, store: Store | None = None, namespace: str = "t") -> None:
+    def __init__(
+        self,
+        *,
+        features: Features | None = None,
+        store: Store | None = None,
+        namespace: str = "t",
+        keeps_quota: bool = False,
+    ) -> None:
         self.api = Api(
             schemas=all_schemas(),
             messages=all_messages(),
@@ -60,6 +67,7 @@ class Embedded:
             features=features or Features(),
             users={TOKEN: User("admin", ("system:masters",))},
             version={"gitVersion": "v1.35.8"},
+            keeps_quota=keeps_quota,
         )
         self.epoch_s = 1_700_000_000.0
         self.disk_error: str | None = None
@@ -88,7 +96,7 @@ class Embedded:
         if self.disk_error is not None:
             self.api.store.rollback()
             return status.internal_error(self.disk_error)
-        self.api.store.commit(effect.revision)
+        self.api.store.commit(self.api.store.applied)  # as the committer does: one transaction for all that gathered
         return None
 
     def _webhook(self, call: WebhookCall) -> WebhookAnswer:

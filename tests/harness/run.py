@@ -12,7 +12,7 @@ from typing import Any
 from harness.compare import Seen, seen
 from harness.normalise import Normaliser
 from harness.protobuf import PROTOBUF, protobuf
-from harness.scenario import JSON, AnyStep, Case, Edited, Open, Step, Stream, encoded, filled, merged
+from harness.scenario import JSON, AnyStep, Case, Edited, Open, Step, Stream, at, encoded, filled, merged
 from harness.server import Answer, Server, Watch
 
 EVENTUALLY_S = 10.0
@@ -77,11 +77,10 @@ class Run:
         if isinstance(base, str) and base:
             self._normaliser.expect_generated(base)
         answer = self._server.request(step.method, path, headers, body)
-        if step.eventually is not None:
-            deadline_s = time.monotonic() + EVENTUALLY_S
-            while answer.status != step.eventually and time.monotonic() < deadline_s:
-                time.sleep(0.05)
-                answer = self._server.request(step.method, path, headers, body)
+        deadline_s = time.monotonic() + EVENTUALLY_S
+        while not _awaited(step, answer) and time.monotonic() < deadline_s:
+            time.sleep(0.05)
+            answer = self._server.request(step.method, path, headers, body)
         self._remember(step, path, answer)
         normal = seen(answer, self._normaliser)
         return Seen(normal.status, normal.headers, sorted_causes(normal.body)) if step.unordered else normal
@@ -139,3 +138,10 @@ def sorted_causes(body: Any) -> Any:
         return body
     details["causes"] = sorted(causes, key=lambda cause: json.dumps(cause, sort_keys=True))
     return {**body, "message": "(its errors in any order)", "details": details}
+
+
+def _awaited(step: Step, answer: Answer) -> bool:
+    """Whether this is the answer that the step waits for, if it waits for one."""
+    if step.eventually is not None and answer.status != step.eventually:
+        return False
+    return step.holding is None or at(step.holding[0], answer.json()) == step.holding[1]

@@ -23,6 +23,7 @@ PATCH_TYPES = {
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 METADATA = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json"
 METADATA_LIST = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json"
+NOTHING = "absent"
 REFERENCE = re.compile(r"\$\{(?P<name>\w+):(?P<pointer>[^}]*)\}")
 
 
@@ -36,7 +37,10 @@ class Edited:
 
 @dataclass(frozen=True)
 class Step:
-    """One request. `eventually` repeats it until it is answered so (a real server's admission reads caches)."""
+    """One request. `eventually` repeats it until it is answered so (a real server's admission reads caches).
+
+    `holding` repeats it until its answer has this value at this place: for what controllers do in their own time.
+    """
 
     method: str
     path: str
@@ -44,6 +48,7 @@ class Step:
     headers: Mapping[str, str] = field(default_factory=dict)
     save: str = ""
     eventually: int | None = None
+    holding: tuple[str, Any] | None = None
     unordered: bool = False
 
     def named(self, name: str) -> Step:
@@ -51,6 +56,9 @@ class Step:
 
     def until(self, status: int) -> Step:
         return replace(self, eventually=status)
+
+    def until_it_holds(self, pointer: str, value: Any) -> Step:
+        return replace(self, holding=(pointer, value))
 
     def in_any_order(self) -> Step:
         """Go's map order decides the order of several errors: compare them sorted."""
@@ -153,15 +161,19 @@ def encoded(body: Any) -> bytes | None:
     return body.encode() if isinstance(body, str) else json.dumps(body, separators=(",", ":")).encode()
 
 
+def at(pointer: str, value: Any) -> Any:
+    """What stands at a place of an answer; `NOTHING` if nothing does."""
+    for part in pointer.strip("/").split("/"):
+        try:
+            value = value[int(part)] if isinstance(value, list) else value[part]
+        except (KeyError, IndexError, TypeError, ValueError):
+            return NOTHING
+    return value
+
+
 def filled(text: str, namespace: str, saved: Mapping[str, Any]) -> str:
     def look_up(found: re.Match[str]) -> str:
-        value: Any = saved.get(found["name"])
-        for part in found["pointer"].strip("/").split("/"):
-            try:
-                value = value[int(part)] if isinstance(value, list) else value[part]
-            except (KeyError, IndexError, TypeError, ValueError):
-                return "absent"
-        return str(value)
+        return str(at(found["pointer"], saved.get(found["name"])))
 
     return REFERENCE.sub(look_up, text.replace("{ns}", namespace))
 

@@ -24,6 +24,33 @@ def namespace(name: str, **metadata: Any) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, **metadata}}
 
 
+def quota(**hard: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}, "spec": {"hard": hard}}
+
+
+# Without a quota controller; with one: test_http_quota.py.
+QUOTA = [
+    case(
+        "a quota that nobody counted yet",
+        post(f"{CORE}/resourcequotas", quota(pods="1")),
+        patch(f"{CORE}/resourcequotas/q/status", {"status": {"hard": {"pods": "1", "cpu": "1"}}}),
+        post(PODS, pod("p")).until(403),
+        post(f"{CORE}/configmaps", config_map("c")),
+    ),
+    case(
+        "what is charged without a controller is not given back",
+        post(f"{CORE}/resourcequotas", quota(pods="1")),
+        patch(f"{CORE}/resourcequotas/q/status", {"status": {"hard": {"pods": "1"}, "used": {"pods": "1"}}}),
+        post(PODS, pod("p")).until(403),
+        patch(f"{CORE}/resourcequotas/q/status", {"status": {"used": {"pods": "0"}}}),
+        post(PODS, pod("p")).until(201),
+        get(f"{CORE}/resourcequotas/q"),
+        delete(f"{PODS}/p?gracePeriodSeconds=0"),
+        get(f"{CORE}/resourcequotas/q"),
+        post(PODS, pod("p")).until(403),
+    ),
+]
+
 PRIORITY = [
     case("the built-in classes", get(f"{CLASSES}/system-node-critical"), get(f"{CLASSES}/system-cluster-critical")),
     case(
@@ -306,7 +333,7 @@ OTHERS = [
         ),
     ),
 ]
-CASES = cases_of(PRIORITY, TOLERATIONS, LIMITS, NAMESPACE_LIVES, OTHERS)
+CASES = cases_of(QUOTA, PRIORITY, TOLERATIONS, LIMITS, NAMESPACE_LIVES, OTHERS)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

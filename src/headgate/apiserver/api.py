@@ -25,7 +25,8 @@ from headgate.store import Store
 class Api:
     """``users`` maps a bearer token to who holds it; ``version`` is the document at ``/version``; without
     ``time_zones`` the zone of a CronJob is only checked for its form; without ``accounts`` there are no tokens for
-    service accounts."""
+    service accounts. With ``keeps_quota`` the usage of quotas is counted here,
+    and not left to a kube-controller-manager."""
 
     def __init__(
         self,
@@ -39,6 +40,7 @@ class Api:
         version: dict[str, Any],
         time_zones: frozenset[str] | None = None,
         accounts: Accounts | None = None,
+        keeps_quota: bool = False,
     ) -> None:
         self.schemas: Final = schemas
         self.messages: Final = messages
@@ -50,6 +52,7 @@ class Api:
         self.policy: Final = Policy(store)
         self.version: Final = version
         self.time_zones: Final = time_zones
+        self.keeps_quota: Final = keeps_quota
         self._forms: Final[dict[str, Form]] = {}
 
     def form(self, kind: Kind) -> Form:

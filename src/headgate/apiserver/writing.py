@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from headgate.apiserver import admission, records, revisions
+from headgate.apiserver import admission, quota, records, revisions
 from headgate.apiserver.access import escalation
 from headgate.apiserver.call import Call
 from headgate.apiserver.kinds.kind import Kind
@@ -127,6 +127,7 @@ def prepare_create(call: Call, obj: Object) -> admission.Admitting:
         return status.invalid(call.named_kind, metadata.get("name", ""), problems)
     call.warn(*strategy.warnings_create(obj, call.context))
     refusal = escalation.may_create(call) or (yield from admission.validate_create(call, obj))
+    refusal = refusal or quota.refusal(call, obj, None)
     if refusal is not None:
         return refusal
     # The real server defaults once more when it reads back what it stored: preparation may have left new gaps.
@@ -146,7 +147,8 @@ def _allocate(call: Call, new: Object, old: Object | None) -> errors.FieldErrors
 def stage(call: Call, kind: Kind, obj: Object, *, delete: bool = False) -> Item:
     revision = call.api.store.next_revision()
     item = records.make_item(call.api, kind, obj, revision)
-    call.api.store.stage(item, delete=delete)
+    change = call.api.store.stage(item, delete=delete)
+    quota.settle(call.api, change, call.route.subresource, call.now)
     return item
 
 
@@ -263,7 +265,7 @@ def prepare_update(
         return status.invalid(call.named_kind, new["metadata"].get("name", ""), problems)
     call.warn(*rules.warnings(new, old, call.context))
     shown = (new, old) if seen is None else (seen(new), seen(old))
-    refusal = yield from admission.validate_update(call, *shown)
+    refusal = (yield from admission.validate_update(call, *shown)) or quota.refusal(call, new, old)
     if refusal is not None:
         return refusal
     return keep_times(records.tidy(call.api, kind, new), old)

@@ -9,6 +9,7 @@ import ipaddress
 import platform
 import signal
 import socket
+import time
 import zoneinfo
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
@@ -18,6 +19,7 @@ import msgspec
 
 import headgate
 from headgate import schemas
+from headgate.apiserver import quota
 from headgate.apiserver.access.accounts import Accounts
 from headgate.apiserver.access.defaults.reconcile import reconcile
 from headgate.apiserver.access.defaults.roles import default_policy
@@ -34,7 +36,7 @@ from headgate.cli.inprocess import in_process
 from headgate.cli.kubeconfig import write_kubeconfig
 from headgate.client.transport import Transport
 from headgate.control.shell import Controllers
-from headgate.kube import quantity
+from headgate.kube import quantity, timestamps
 from headgate.kube.features import Features
 from headgate.kube.protobuf import Messages
 from headgate.kube.schema import Schemas
@@ -171,12 +173,16 @@ async def _cluster(plan: Plan, sock: socket.socket, say: Say) -> AsyncIterator[N
             accounts=Accounts(ISSUER, credentials.key, store),
             version=version(headgate.__version__, platform.python_version(), _platform()),
             time_zones=frozenset(zoneinfo.available_timezones()),
+            keeps_quota="controllers" in plan.components,
         )
         endpoint = Endpoint(api)
         committer = Committer(store, journal, publish=endpoint.publish)
         endpoint.attach(committer)
         stack.push_async_callback(committer.close)
         stack.push_async_callback(endpoint.close)
+        if api.keeps_quota:
+            quota.recount(api, timestamps.format_time(time.time()))
+            await committer.flush(store.applied)
         # Clients know this manager's name from every other cluster's first objects.
         first = in_process(endpoint, system_token, "kube-apiserver")
         await bootstrap.create_missing(first, bootstrap_objects(_address(plan.host), port))

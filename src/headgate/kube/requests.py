@@ -33,7 +33,7 @@ INFEASIBLE: Final = "Infeasible"
 def pod_requests(pod: Mapping[str, Any], *, as_spec: bool = False) -> Amounts:
     """What the scheduler reserves for the pod.
 
-    ``as_spec`` looks at the specification alone, as quota does; otherwise the pod's status is heard too, because a
+    ``as_spec`` looks at the specification alone; otherwise the pod's status is heard too, because a
     container that shrinks holds its old amount until the kubelet has taken it away.
     """
     spec = pod.get("spec") or {}

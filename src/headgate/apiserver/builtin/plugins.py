@@ -2,7 +2,7 @@
 
 Two tables, because a write passes twice: plugins that may change an object run before it is prepared and validated,
 those that only refuse run after. The order is a real server's; each row says for which writes its function is called.
-ResourceQuota, PodSecurity, policies and webhooks are not here.
+PodSecurity, policies and webhooks are not here; ResourceQuota, which has the last word, is in ``apiserver/quota/``.
 """
 
 from __future__ import annotations

@@ -1,0 +1,139 @@
+"""The books of quotas: what every staged write means for ``status.used``, written in the same transaction.
+
+Without a keeper only that is charged which a write was let through for; giving back and counting anew is left to a
+kube-controller-manager beside. With one (``Api.keeps_quota``) every change counts, up and down, and a quota that is
+new or whose limits changed is counted from the objects of its namespace, once.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from headgate.apiserver import records
+from headgate.apiserver.api import Api
+from headgate.apiserver.kinds.kind import Kind
+from headgate.apiserver.quota.check import QUOTAS, Charge, amounts, charges, is_charged, quotas_of
+from headgate.kube import quantity
+from headgate.kube.apply import track_update
+from headgate.kube.pods.resources import Amounts
+from headgate.kube.resource_quota import Evaluator, evaluator_of, requirements
+from headgate.store import Change
+
+Object = dict[str, Any]
+
+_CHARGER: Final = "kube-apiserver"
+_KEEPER: Final = "kube-controller-manager"
+_QUOTABLE: Final = frozenset({"create", "delete", "list", "watch"})
+_SPEC: Final = (("spec",),)
+
+
+def settle(api: Api, change: Change, subresource: str, now: str) -> None:
+    """``change`` has just been staged through ``subresource``; stage what it means for the quotas of its namespace."""
+    item = change.item
+    evaluator = evaluator_of(item.resource) if item.namespace else None
+    if evaluator is None:
+        return
+    quotas = [each for each in quotas_of(api, item.namespace) if not _is(each, change)]
+    if quotas:
+        new = None if change.deleted else records.decode(item.data)
+        old = None if change.previous is None else records.decode(change.previous.data)
+        if api.keeps_quota:
+            admitted = new is not None and is_charged(evaluator, subresource, new, old)
+            for charge in _moved(evaluator, quotas, new, old):
+                _write(api, charge.quota, charge.used, _CHARGER if admitted and charge.grows else _KEEPER, now)
+        elif new is not None:
+            found = charges(api, item.resource, item.namespace, subresource, new, old)
+            for charge in found if not isinstance(found, str) else ():
+                _write(api, charge.quota, charge.used, _CHARGER, now)
+    if item.resource == QUOTAS and api.keeps_quota and not change.deleted:
+        _count_if_stale(api, records.decode(item.data), now)
+
+
+def _is(quota: Object, change: Change) -> bool:
+    return change.item.resource == QUOTAS and quota["metadata"]["name"] == change.item.name
+
+
+def _moved(evaluator: Evaluator, quotas: list[Object], new: Object | None, old: Object | None) -> list[Charge]:
+    """The quotas for which the object now costs more or less than it did."""
+    found: list[Charge] = []
+    for quota in quotas:
+        used = amounts((quota.get("status") or {}).get("used"))
+        if not evaluator.tracked(used):
+            continue
+        scopes = requirements(quota)
+        cost, before = evaluator.cost(scopes, new), evaluator.cost(scopes, old)
+        after = dict(used)
+        for name in cost.keys() | before.keys():
+            if name in used and cost.get(name) != before.get(name):
+                moved = used[name] + cost.get(name, quantity.ZERO) - before.get(name, quantity.ZERO)
+                after[name] = max(moved, quantity.ZERO)
+        if after != used:
+            found.append(Charge(quota, after))
+    return found
+
+
+def _count_if_stale(api: Api, quota: Object, now: str) -> None:
+    spec, status = quota.get("spec") or {}, quota.get("status") or {}
+    hard = spec.get("hard") or {}
+    if amounts(hard) == amounts(status.get("hard")) and status.get("used") is not None:
+        return
+    _write(api, quota, count(api, quota), _KEEPER, now, hard=hard)
+
+
+def recount(api: Api, now: str) -> None:
+    """Count every quota anew, and stage what is not as its status says: for the start, when others kept the books."""
+    for item in list(api.store.peek_all(QUOTAS, None)):
+        quota = records.decode(item.data)
+        hard, used = (quota.get("spec") or {}).get("hard") or {}, count(api, quota)
+        status = quota.get("status") or {}
+        if amounts(status.get("hard")) != amounts(hard) or amounts(status.get("used")) != used:
+            _write(api, quota, used, _KEEPER, now, hard=hard)
+
+
+def count(api: Api, quota: Object) -> Amounts:
+    """What is used of a quota's limits by the objects that are in its namespace now."""
+    namespace, hard = quota["metadata"]["namespace"], (quota.get("spec") or {}).get("hard") or {}
+    scopes, total = requirements(quota), dict[str, quantity.Quantity]()
+    for resource in _countable(api):
+        evaluator = evaluator_of(resource)
+        tracked = evaluator.tracked(hard) if evaluator is not None else []
+        if evaluator is None or not tracked:
+            continue
+        for name in tracked:
+            total.setdefault(name, quantity.ZERO)
+        for item in api.store.peek_all(resource, namespace):
+            for name, value in evaluator.cost(scopes, records.decode(item.data)).items():
+                if name in total:
+                    total[name] = total[name] + value
+    return total
+
+
+def _countable(api: Api) -> list[str]:
+    kinds = (kind for kind in api.kinds.kinds() if kind.namespaced and kind.stored and set(kind.verbs) >= _QUOTABLE)
+    return list(dict.fromkeys(kind.resource for kind in kinds))
+
+
+def _write(api: Api, quota: Object, used: Amounts, manager: str, now: str, *, hard: Object | None = None) -> None:
+    kind = _kind(api)
+    limits = hard if hard is not None else (quota.get("status") or {}).get("hard") or {}
+    shown = {name: used[name].canonical for name in sorted(used) if name in limits}
+    new = {**quota, "metadata": dict(quota["metadata"]), "status": {"hard": limits, "used": shown}}
+    new = track_update(
+        api.form(kind).typed,
+        quota,
+        records.tidy(api, kind, new),
+        manager=manager,
+        api_version=kind.api_version,
+        subresource="status",
+        now=now,
+        reset=_SPEC,
+    )
+    item = records.make_item(api, kind, records.tidy(api, kind, new), api.store.next_revision())
+    api.store.stage(item)
+
+
+def _kind(api: Api) -> Kind:
+    kind = api.kinds.by_resource("", "v1", QUOTAS)
+    if kind is None:
+        raise LookupError("a server without quotas has none to write")
+    return kind

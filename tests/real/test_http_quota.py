@@ -1,0 +1,547 @@
+"""Resource quotas: what is refused and in which words, what is charged, and what is given back, on both servers.
+
+The real server has the real quota controller beside it, the embedded one keeps the books itself; a step that needs a
+usage waits until both know it. One pair of servers of its own: elsewhere there is no controller.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.both import Both, report_path
+from harness.embedded import EmbeddedServer
+from harness.objects import (
+    CLASSES,
+    CONFIG_MAPS,
+    CORE,
+    DEPLOYMENTS,
+    JOBS,
+    PODS,
+    SECRETS,
+    SERVICES,
+    config_map,
+    deployment,
+    job,
+    pod,
+    priority_class,
+    service,
+)
+from harness.processes import Process
+from harness.real import RealServer
+from harness.scenario import Case, Step, case, cases_of, delete, get, patch, post, put
+from harness.server import JSON_TYPE, Server
+from real.allowed_differences import ALLOWED
+
+pytestmark = pytest.mark.real
+
+QUOTAS = f"{CORE}/resourcequotas"
+CLAIMS = f"{CORE}/persistentvolumeclaims"
+DEVICE_CLAIMS = "/apis/resource.k8s.io/v1/namespaces/{ns}/resourceclaims"
+STORAGE_CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
+
+
+@pytest.fixture(scope="module")
+def pair(kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
+    folder = tmp_path_factory.mktemp("quota")
+    real = RealServer(folder / "real", kube_binaries)
+    manager = Process(
+        [
+            str(kube_binaries / "kube-controller-manager"),
+            *(f"--kubeconfig={real.kubeconfig}", "--leader-elect=false", "--secure-port=0"),
+            *("--controllers=resourcequota-controller", "--use-service-account-credentials=false"),
+            "--kube-api-qps=500",
+            "--kube-api-burst=500",
+        ],
+        folder / "kube-controller-manager.log",
+    )
+    ours = EmbeddedServer(folder / "ours", kube_binaries / "kubectl", ("--components", "apiserver,controllers"))
+    both = Both(real, ours, ALLOWED, report_path())
+    yield both
+    both.close()
+    manager.stop()
+    real.stop()
+    ours.stop()
+
+
+def quota(name: str, hard: dict[str, str], **spec: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": name}, "spec": {"hard": hard, **spec}}
+
+
+def made(name: str, hard: dict[str, str], used: dict[str, str] | None = None, **spec: Any) -> tuple[Step, Step]:
+    """A quota, and the moment from which it counts."""
+    nothing = dict.fromkeys(hard, "0")
+    return post(QUOTAS, quota(name, hard, **spec)), knows(name, used if used is not None else nothing)
+
+
+def knows(name: str, used: dict[str, str]) -> Step:
+    return get(f"{QUOTAS}/{name}").until_it_holds("/status/used", used)
+
+
+def asking(name: str, requests: dict[str, str] | None = None, limits: dict[str, str] | None = None, **spec: Any) -> Any:
+    return pod(name, containers=[container("c", requests, limits)], **spec)
+
+
+def container(name: str, requests: dict[str, str] | None = None, limits: dict[str, str] | None = None) -> Any:
+    resources = {"requests": requests, "limits": limits}
+    return {"name": name, "image": "i", "resources": {key: value for key, value in resources.items() if value}}
+
+
+def pod_now(name: str) -> Step:
+    return delete(f"{PODS}/{name}?gracePeriodSeconds=0")
+
+
+PODS_AND_COMPUTE = [
+    case(
+        "pods beyond the number are refused",
+        *made("q", {"pods": "1", "count/pods": "3"}),
+        post(PODS, pod("a")),
+        knows("q", {"pods": "1", "count/pods": "1"}),
+        post(PODS, pod("b")),
+        post(PODS, {**pod("x"), "metadata": {"generateName": "drawn-"}}),
+        post(PODS, pod("a")),
+        get(f"{PODS}/b"),
+    ),
+    case(
+        "requests and limits that do not fit",
+        *made("q", {"requests.cpu": "1", "limits.memory": "1Gi"}),
+        post(PODS, asking("a", {"cpu": "600m"}, {"memory": "512Mi"})),
+        knows("q", {"requests.cpu": "600m", "limits.memory": "512Mi"}),
+        post(PODS, asking("b", {"cpu": "500m"}, {"memory": "1G"})),
+        post(PODS, asking("b", {"cpu": "401m"}, {"memory": "1Mi"})),
+        post(PODS, asking("b", {"cpu": "400m"}, {"memory": "512Mi"})),
+        knows("q", {"requests.cpu": "1", "limits.memory": "1Gi"}),
+    ),
+    case(
+        "the short names are requests",
+        *made("q", {"cpu": "1", "memory": "1Gi", "ephemeral-storage": "1Gi"}),
+        post(PODS, asking("a", {"cpu": "1", "memory": "64Mi", "ephemeral-storage": "100Mi"})),
+        knows("q", {"cpu": "1", "memory": "64Mi", "ephemeral-storage": "100Mi"}),
+        post(PODS, asking("b", {"cpu": "2", "memory": "2Gi", "ephemeral-storage": "1Gi"})),
+    ),
+    case(
+        "containers must say what a quota limits",
+        *made("q", {"cpu": "1", "limits.memory": "1Gi", "requests.ephemeral-storage": "1Gi"}),
+        post(PODS, pod("a")),
+        post(
+            PODS,
+            pod(
+                "a",
+                containers=[container("one", {"cpu": "1m"}), container("two", None, {"memory": "1Mi"})],
+                initContainers=[container("zero")],
+            ),
+        ),
+        post(PODS, asking("a", None, {"cpu": "1", "memory": "1Mi"})),
+    ),
+    case(
+        "what init containers and sidecars add",
+        *made("q", {"requests.cpu": "10"}),
+        post(
+            PODS,
+            pod(
+                "a",
+                containers=[container("c", {"cpu": "1"})],
+                initContainers=[
+                    container("first", {"cpu": "3"}),
+                    {**container("side", {"cpu": "500m"}), "restartPolicy": "Always"},
+                    container("last", {"cpu": "4"}),
+                ],
+            ),
+        ),
+        knows("q", {"requests.cpu": "4500m"}),
+    ),
+    case(
+        "resources of the pod as a whole",
+        *made("q", {"requests.cpu": "10", "limits.memory": "1Gi"}),
+        post(PODS, pod("a", resources={"requests": {"cpu": "2"}, "limits": {"memory": "100Mi"}})),
+        knows("q", {"requests.cpu": "2", "limits.memory": "100Mi"}),
+    ),
+    case(
+        "huge pages, devices and storage of the node",
+        *made(
+            "q",
+            {
+                "requests.example.com/gpu": "2",
+                "hugepages-2Mi": "8Mi",
+                "requests.hugepages-2Mi": "8Mi",
+                "limits.ephemeral-storage": "1Gi",
+            },
+        ),
+        post(
+            PODS,
+            asking(
+                "a",
+                {"cpu": "1"},
+                {"example.com/gpu": "2", "hugepages-2Mi": "4Mi", "ephemeral-storage": "5Mi"},
+            ),
+        ),
+        knows(
+            "q",
+            {
+                "requests.example.com/gpu": "2",
+                "hugepages-2Mi": "4Mi",
+                "requests.hugepages-2Mi": "4Mi",
+                "limits.ephemeral-storage": "5Mi",
+            },
+        ),
+        post(PODS, asking("b", {"cpu": "1"}, {"example.com/gpu": "1", "hugepages-2Mi": "6Mi"})),
+    ),
+    case(
+        "several quotas are all charged, and each may refuse",
+        *made("a", {"pods": "5"}),
+        *made("b", {"requests.cpu": "1"}),
+        post(PODS, pod("x")),
+        post(PODS, asking("x", {"cpu": "1"})),
+        knows("a", {"pods": "1"}),
+        knows("b", {"requests.cpu": "1"}),
+        post(PODS, asking("y", {"cpu": "1"})),
+        knows("a", {"pods": "1"}),
+    ),
+    case(
+        "a dry run is refused like any other and charges nothing",
+        *made("q", {"pods": "1"}),
+        post(f"{PODS}?dryRun=All", pod("a")),
+        knows("q", {"pods": "0"}),
+        post(PODS, pod("a")),
+        knows("q", {"pods": "1"}),
+        post(f"{PODS}?dryRun=All", pod("b")),
+    ),
+    case(
+        "gated pods are charged at birth",
+        *made("q", {"pods": "1"}),
+        post(PODS, pod("a", schedulingGates=[{"name": "example.com/wait"}])),
+        knows("q", {"pods": "1"}),
+        post(PODS, pod("b", schedulingGates=[{"name": "example.com/wait"}])),
+    ),
+    case(
+        "what is invalid is called invalid before it is called too much",
+        *made("q", {"pods": "0"}),
+        post(PODS, pod("a", restartPolicy="Odd")),
+        post(PODS, pod("a")),
+    ),
+]
+
+GIVEN_BACK = [
+    case(
+        "a deleted pod gives back what it had",
+        *made("q", {"pods": "1", "requests.memory": "1Gi"}),
+        post(PODS, asking("a", {"memory": "1Gi"})),
+        knows("q", {"pods": "1", "requests.memory": "1Gi"}),
+        post(PODS, asking("b", {"memory": "1Mi"})),
+        pod_now("a"),
+        knows("q", {"pods": "0", "requests.memory": "0"}),
+        post(PODS, asking("b", {"memory": "1Mi"})),
+        knows("q", {"pods": "1", "requests.memory": "1Mi"}),
+    ),
+    case(
+        "a pod that has ended keeps its place and nothing else",
+        *made("q", {"pods": "2", "count/pods": "2", "requests.cpu": "2"}),
+        post(PODS, asking("a", {"cpu": "1"})),
+        post(PODS, asking("b", {"cpu": "1"})),
+        knows("q", {"pods": "2", "count/pods": "2", "requests.cpu": "2"}),
+        patch(f"{PODS}/a/status", {"status": {"phase": "Succeeded"}}),
+        knows("q", {"pods": "1", "count/pods": "2", "requests.cpu": "1"}),
+        post(PODS, asking("c", {"cpu": "1"})),
+        pod_now("a"),
+        knows("q", {"pods": "1", "count/pods": "1", "requests.cpu": "1"}),
+    ),
+    case(
+        "a collection gives back as its members do",
+        *made("q", {"configmaps": "9"}),
+        post(CONFIG_MAPS, config_map("a")),
+        post(CONFIG_MAPS, config_map("b")),
+        knows("q", {"configmaps": "2"}),
+        delete(CONFIG_MAPS),
+        knows("q", {"configmaps": "0"}),
+    ),
+    case(
+        "limits that change are counted anew",
+        post(PODS, asking("a", {"cpu": "1"})),
+        *made("q", {"pods": "5"}, {"pods": "1"}),
+        patch(f"{QUOTAS}/q", {"spec": {"hard": {"requests.cpu": "500m", "pods": "4"}}}),
+        get(f"{QUOTAS}/q").until_it_holds("/status/hard", {"requests.cpu": "500m", "pods": "4"}),
+        knows("q", {"pods": "1", "requests.cpu": "1"}),
+        post(PODS, asking("b", {"cpu": "1m"})),
+        patch(f"{QUOTAS}/q", {"spec": {"hard": {"requests.cpu": None}}}),
+        knows("q", {"pods": "1"}),
+        post(PODS, pod("b")),
+    ),
+    case(
+        "a resize is charged when it grows, and gives back when it shrinks",
+        *made("q", {"requests.cpu": "2"}),
+        post(PODS, asking("a", {"cpu": "1"})),
+        knows("q", {"requests.cpu": "1"}),
+        patch(f"{PODS}/a/resize", {"spec": {"containers": [container("c", {"cpu": "3"})]}}, "strategic"),
+        patch(f"{PODS}/a/resize", {"spec": {"containers": [container("c", {"cpu": "1500m"})]}}, "strategic"),
+        knows("q", {"requests.cpu": "1500m"}),
+        patch(f"{PODS}/a/resize", {"spec": {"containers": [container("c", {"cpu": "500m"})]}}, "strategic"),
+        # The real controller looks again only when a kubelet says what it did.
+        post(PODS, asking("b", {"cpu": "400m"})),
+        pod_now("b"),
+        knows("q", {"requests.cpu": "500m"}),
+    ),
+]
+
+FAR_AFFINITY = {
+    "podAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": [
+            {"labelSelector": {}, "namespaces": ["other"], "topologyKey": "zone"}
+        ]
+    }
+}
+
+
+def selecting(scope: str, operator: str, *values: str) -> dict[str, Any]:
+    expression = {"scopeName": scope, "operator": operator, **({"values": list(values)} if values else {})}
+    return {"scopeSelector": {"matchExpressions": [expression]}}
+
+
+SCOPES = [
+    case(
+        "best effort and the others",
+        *made("best", {"pods": "1"}, scopes=["BestEffort"]),
+        *made("rest", {"pods": "1", "requests.cpu": "1"}, scopes=["NotBestEffort"]),
+        post(PODS, pod("a")),
+        post(PODS, asking("b", {"cpu": "1"})),
+        knows("best", {"pods": "1"}),
+        knows("rest", {"pods": "1", "requests.cpu": "1"}),
+        post(PODS, pod("c")),
+        post(PODS, asking("c", {"memory": "1Mi"})),
+        post(PODS, asking("c", {"cpu": "1"})),
+    ),
+    case(
+        "with a deadline and without",
+        *made("short", {"pods": "1"}, scopes=["Terminating"]),
+        *made("long", {"pods": "1"}, scopes=["NotTerminating"]),
+        post(PODS, pod("a", activeDeadlineSeconds=60)),
+        post(PODS, pod("b")),
+        knows("short", {"pods": "1"}),
+        knows("long", {"pods": "1"}),
+        post(PODS, pod("c", activeDeadlineSeconds=60)),
+        post(PODS, pod("c")),
+        patch(f"{PODS}/b", {"spec": {"activeDeadlineSeconds": 60}}),
+        pod_now("a"),
+        knows("short", {"pods": "0"}),
+        patch(f"{PODS}/b", {"spec": {"activeDeadlineSeconds": 60}}),
+        knows("short", {"pods": "1"}),
+        knows("long", {"pods": "0"}),
+    ),
+    case(
+        "by priority class",
+        post(CLASSES, priority_class("{ns}", 7)),
+        *made("in", {"pods": "0"}, **selecting("PriorityClass", "In", "{ns}", "other")),
+        *made("not-in", {"pods": "5"}, **selecting("PriorityClass", "NotIn", "{ns}")),
+        *made("any", {"pods": "5"}, **selecting("PriorityClass", "Exists")),
+        *made("none", {"pods": "5"}, **selecting("PriorityClass", "DoesNotExist")),
+        post(PODS, pod("a", priorityClassName="{ns}")),
+        post(PODS, pod("a")),
+        knows("not-in", {"pods": "1"}),
+        knows("any", {"pods": "0"}),
+        knows("none", {"pods": "1"}),
+    ),
+    case(
+        "pods that look into other namespaces",
+        *made("q", {"pods": "0"}, scopes=["CrossNamespacePodAffinity"]),
+        post(PODS, pod("a", affinity=FAR_AFFINITY)),
+        post(PODS, pod("a")),
+        knows("q", {"pods": "0"}),
+    ),
+    case(
+        "two scopes at once",
+        *made("q", {"pods": "0"}, scopes=["BestEffort", "Terminating"]),
+        post(PODS, pod("a")),
+        post(PODS, asking("b", {"cpu": "1"}, activeDeadlineSeconds=5)),
+        post(PODS, pod("c", activeDeadlineSeconds=5)),
+    ),
+    case(
+        "claims by volume attributes class",
+        *made("q", {"persistentvolumeclaims": "0"}, **selecting("VolumeAttributesClass", "In", "gold")),
+        post(CLAIMS, {**config_map("a"), "kind": "PersistentVolumeClaim"}),
+        post(
+            CLAIMS,
+            {
+                "metadata": {"name": "a"},
+                "spec": {
+                    "accessModes": ["ReadWriteOnce"],
+                    "resources": {"requests": {"storage": "1Gi"}},
+                    "volumeAttributesClassName": "gold",
+                },
+            },
+        ),
+    ),
+]
+
+
+def volume_claim(name: str, storage: str, **spec: Any) -> dict[str, Any]:
+    resources = {"requests": {"storage": storage}}
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": resources, **spec}
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name}, "spec": spec}
+
+
+GOLD = "{ns}.storageclass.storage.k8s.io"
+EXPANDING = {
+    "apiVersion": "storage.k8s.io/v1",
+    "kind": "StorageClass",
+    "metadata": {"name": "{ns}"},
+    "provisioner": "example.com/p",
+    "allowVolumeExpansion": True,
+}
+COUNTED = [
+    case(
+        "objects by their old names and by count/",
+        *made("q", {"configmaps": "1", "secrets": "1", "count/configmaps": "5", "count/deployments.apps": "1"}),
+        post(CONFIG_MAPS, config_map("a")),
+        post(SECRETS, {"metadata": {"name": "a"}}),
+        post(DEPLOYMENTS, deployment("a")),
+        knows("q", {"configmaps": "1", "secrets": "1", "count/configmaps": "1", "count/deployments.apps": "1"}),
+        post(CONFIG_MAPS, config_map("b")),
+        post(SECRETS, {"metadata": {"name": "b"}}),
+        post(DEPLOYMENTS, deployment("b")),
+        put(f"{CONFIG_MAPS}/a", config_map("a", {"k": "w"})),
+        patch(f"{CONFIG_MAPS}/c?fieldManager=x", {**config_map("c")}, "apply"),
+    ),
+    case(
+        "quotas count themselves",
+        *made(
+            "q",
+            {"resourcequotas": "2", "count/resourcequotas": "5"},
+            {"resourcequotas": "1", "count/resourcequotas": "1"},
+        ),
+        post(QUOTAS, quota("r", {"pods": "1"})),
+        knows("q", {"resourcequotas": "2", "count/resourcequotas": "2"}),
+        post(QUOTAS, quota("s", {"pods": "1"})),
+        delete(f"{QUOTAS}/r"),
+        knows("q", {"resourcequotas": "1", "count/resourcequotas": "1"}),
+    ),
+    case(
+        "services, their node ports and balancers",
+        *made("q", {"services": "5", "services.nodeports": "2", "services.loadbalancers": "1", "count/services": "9"}),
+        post(SERVICES, service("a", type="NodePort")),
+        knows("q", {"services": "1", "services.nodeports": "1", "services.loadbalancers": "0", "count/services": "1"}),
+        post(
+            SERVICES,
+            service("b", type="NodePort", ports=[{"port": 1, "name": "x"}, {"port": 2, "name": "y"}]),
+        ),
+        post(SERVICES, service("b", type="LoadBalancer", allocateLoadBalancerNodePorts=False)),
+        knows("q", {"services": "2", "services.nodeports": "1", "services.loadbalancers": "1", "count/services": "2"}),
+        post(SERVICES, service("c", type="LoadBalancer")),
+        post(SERVICES, service("c")),
+        patch(f"{SERVICES}/c", {"spec": {"type": "LoadBalancer"}}),
+        patch(f"{SERVICES}/c", {"spec": {"type": "NodePort"}}),
+        knows("q", {"services": "3", "services.nodeports": "2", "services.loadbalancers": "1", "count/services": "3"}),
+        delete(f"{SERVICES}/b"),
+        knows("q", {"services": "2", "services.nodeports": "2", "services.loadbalancers": "0", "count/services": "2"}),
+    ),
+    case(
+        "storage, all of it and by class",
+        *made(
+            "q",
+            {"persistentvolumeclaims": "5", "requests.storage": "10Gi", f"{GOLD}/requests.storage": "2Gi"},
+        ),
+        post(CLAIMS, volume_claim("a", "3Gi", storageClassName="")),
+        post(CLAIMS, volume_claim("b", "1Gi", storageClassName="{ns}")),
+        knows("q", {"persistentvolumeclaims": "2", "requests.storage": "4Gi", f"{GOLD}/requests.storage": "1Gi"}),
+        post(CLAIMS, volume_claim("c", "1.5Gi", storageClassName="{ns}")),
+        post(CLAIMS, volume_claim("c", "7Gi")),
+        delete(f"{CLAIMS}/b"),
+    ),
+    case(
+        "a claim that grows",
+        post(STORAGE_CLASSES, EXPANDING),
+        *made("q", {"requests.storage": "3Gi"}),
+        post(CLAIMS, volume_claim("a", "1Gi", storageClassName="{ns}", volumeName="v")),
+        knows("q", {"requests.storage": "1Gi"}),
+        patch(f"{CLAIMS}/a/status", {"status": {"phase": "Bound", "capacity": {"storage": "1Gi"}}}),
+        patch(f"{CLAIMS}/a", {"spec": {"resources": {"requests": {"storage": "4Gi"}}}}).until(403),
+        patch(f"{CLAIMS}/a", {"spec": {"resources": {"requests": {"storage": "2Gi"}}}}),
+        knows("q", {"requests.storage": "2Gi"}),
+    ),
+    case(
+        "devices of claims",
+        *made("q", {"gpu.deviceclass.resource.k8s.io/devices": "4", "count/resourceclaims.resource.k8s.io": "9"}),
+        post(
+            DEVICE_CLAIMS,
+            {
+                "metadata": {"name": "a"},
+                "spec": {
+                    "devices": {
+                        "requests": [
+                            {"name": "x", "exactly": {"deviceClassName": "gpu", "count": 2}},
+                            {
+                                "name": "y",
+                                "firstAvailable": [
+                                    {"name": "one", "deviceClassName": "gpu", "count": 1},
+                                    {"name": "two", "deviceClassName": "gpu", "count": 2},
+                                    {"name": "other", "deviceClassName": "tpu", "allocationMode": "All"},
+                                ],
+                            },
+                        ]
+                    }
+                },
+            },
+        ),
+        knows("q", {"gpu.deviceclass.resource.k8s.io/devices": "4", "count/resourceclaims.resource.k8s.io": "1"}),
+        post(
+            DEVICE_CLAIMS,
+            {
+                "metadata": {"name": "b"},
+                "spec": {
+                    "devices": {
+                        "requests": [{"name": "x", "exactly": {"deviceClassName": "gpu", "allocationMode": "All"}}]
+                    }
+                },
+            },
+        ),
+    ),
+    case(
+        "controllers and jobs are objects too",
+        *made("q", {"count/jobs.batch": "0", "replicationcontrollers": "0"}),
+        post(JOBS, job("a")),
+        post(
+            f"{CORE}/replicationcontrollers",
+            {
+                "metadata": {"name": "a"},
+                "spec": {"template": {"metadata": {"labels": {"a": "b"}}, "spec": pod("x")["spec"]}},
+            },
+        ),
+    ),
+    case(
+        "what nobody can count is left out",
+        *made("q", {"count/nothings.example.com": "1", "count/events": "1", "pods": "1"}, {"pods": "0"}),
+        post(PODS, pod("a")),
+        knows("q", {"pods": "1"}),
+        get(f"{QUOTAS}/q", "application/json;as=Table;v=v1;g=meta.k8s.io"),
+    ),
+]
+
+CASES = cases_of(PODS_AND_COMPUTE, GIVEN_BACK, SCOPES, COUNTED)
+
+
+@pytest.mark.parametrize("scenario", CASES, ids=lambda scenario: scenario.name)
+def test_a_quota_is_kept_the_same(pair: Both, scenario: Case) -> None:
+    pair.agree(scenario)
+
+
+def test_of_many_at_once_exactly_as_many_pass_as_fit(pair: Both) -> None:
+    def race(server: Server) -> tuple[list[int], dict[str, str]]:
+        namespace = {"metadata": {"name": "race"}}
+        server.request("POST", "/api/v1/namespaces", JSON_TYPE, json.dumps(namespace).encode())
+        path = QUOTAS.replace("{ns}", "race")
+        server.request("POST", path, JSON_TYPE, json.dumps(quota("q", {"pods": "7", "requests.cpu": "10"})).encode())
+
+        def create(number: int) -> int:
+            body = json.dumps(asking(f"p{number}", {"cpu": "1"})).encode()
+            return server.request("POST", PODS.replace("{ns}", "race"), JSON_TYPE, body).status
+
+        with ThreadPoolExecutor(8) as threads:
+            codes = sorted(threads.map(create, range(30)))
+        return codes, server.request("GET", f"{path}/q").json()["status"]["used"]
+
+    codes, used = race(pair.ours)
+    assert codes == [201] * 7 + [403] * 23
+    assert used == {"pods": "7", "requests.cpu": "7"}
