@@ -40,8 +40,8 @@ Hook = Callable[[Any], "Raw | dict[str, Any]"]
 class HookServer:
     """``ca`` is what a ``caBundle`` holds, as PEM. Use it in a ``with`` block."""
 
-    def __init__(self, folder: Path) -> None:
-        self.ca, chain, key = make_certificates("hook-authority")
+    def __init__(self, folder: Path, certificates: tuple[bytes, bytes, bytes] | None = None) -> None:
+        self.ca, chain, key = certificates or make_certificates("hook-authority")
         (folder / "hook.crt").write_bytes(chain)
         (folder / "hook.key").write_bytes(key)
         self.hooks: dict[str, Hook] = {}

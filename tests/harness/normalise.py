@@ -38,8 +38,8 @@ LOWEST_NODE_PORT = 30000
 
 
 class Normaliser:
-    def __init__(self, address: str) -> None:
-        self._addresses = (address,)
+    def __init__(self, *addresses: str) -> None:
+        self._addresses = addresses
         self._tokens: dict[tuple[str, str], str] = {}
         self._counts: dict[str, int] = {}
         self._learned: dict[str, str] = {}

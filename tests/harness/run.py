@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from harness.compare import Seen, seen
@@ -21,10 +22,12 @@ EVENTUALLY_S = 10.0
 class Run:
     """One case on one server."""
 
-    def __init__(self, server: Server, namespace: str) -> None:
+    def __init__(self, server: Server, namespace: str, addresses: Mapping[str, str] | None = None) -> None:
+        """``addresses`` are names for what differs between the servers besides their own address."""
         self._server = server
         self._namespace = namespace
-        self._normaliser = Normaliser(server.address)
+        self._addresses = addresses or {}
+        self._normaliser = Normaliser(server.address, *self._addresses.values())
         self._saved: dict[str, Any] = {}
         self._watches: dict[str, Watch] = {}
         self._made: list[str] = []
@@ -42,6 +45,10 @@ class Run:
         answer = self._server.request("POST", "/api/v1/namespaces", {"Content-Type": JSON}, encoded(body))
         if answer.status not in (201, 409):
             raise AssertionError(f"{self._server.name} does not make the namespace {self._namespace}: {answer}")
+
+    def normal(self, value: Any) -> Any:
+        """A value that came from the server by another way, with the same tokens as the answers."""
+        return self._normaliser.value(value)
 
     def _step(self, step: AnyStep) -> Seen:
         if isinstance(step, Step):
@@ -116,6 +123,8 @@ class Run:
             self._server.request("DELETE", f"{path}?gracePeriodSeconds=0")
 
     def _fill(self, text: str) -> str:
+        for name, address in self._addresses.items():
+            text = text.replace(f"{{{name}}}", address)
         return filled(text, self._namespace, self._saved)
 
     def _fill_headers(self, headers: Any) -> dict[str, str]:

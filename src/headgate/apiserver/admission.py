@@ -3,7 +3,8 @@
 ``admit_*`` may change the new object before it is prepared and validated; ``validate_*`` only refuses, at the very
 end. Both are generators: somebody may have to be asked who is not here, and until the answer comes other writes go on.
 Whoever calls them looks at the store again afterwards. The built-in plugins are pure functions in
-``apiserver/builtin/``; here they get their view of the cluster.
+``apiserver/builtin/``; here they get their view of the cluster. After them the webhooks are asked
+(``apiserver/webhooks/``); if one of those changed the object, the plugins see it once more.
 """
 
 from __future__ import annotations
@@ -12,12 +13,16 @@ from collections.abc import Generator, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-from headgate.apiserver import records
+from headgate.apiserver import options, records
 from headgate.apiserver.builtin.attributes import Attributes, Operation
 from headgate.apiserver.builtin.plugins import mutate, validate
 from headgate.apiserver.call import Call
 from headgate.apiserver.messages import Effect
+from headgate.apiserver.webhooks import dispatch
+from headgate.apiserver.webhooks.hook import RESOURCES, unsupported
+from headgate.apiserver.webhooks.write import Write
 from headgate.kube import status
+from headgate.kube.apply import read_entries
 from headgate.store import Store
 
 Object = dict[str, Any]
@@ -25,6 +30,7 @@ Admitting = Generator[Effect, Any, "Object | status.ApiError"]
 Validating = Generator[Effect, Any, "status.ApiError | None"]
 
 _REMEMBERED_OBJECTS: Final = 1024
+_CONFIGURATIONS: Final = frozenset(RESOURCES.values())
 
 
 def admit_create(call: Call, obj: Object) -> Admitting:
@@ -44,26 +50,84 @@ def validate_update(call: Call, new: Object, old: Object) -> Validating:
     return (yield from _validate(call, _attributes(call, "UPDATE", new), new, old))
 
 
-def validate_delete(call: Call, obj: Object) -> Validating:
-    """A delete leaves nothing to change, so both tables are asked at once."""
-    attributes = _attributes(call, "DELETE", obj)
-    admitted = yield from _admit(call, attributes, {}, obj)
-    if isinstance(admitted, status.ApiError):
-        return admitted
-    return (yield from _validate(call, attributes, {}, obj))
+def validate_delete(call: Call, obj: Object, wanted: options.DeleteOptions) -> Validating:
+    """A delete leaves nothing to change, so both phases follow at once."""
+    attributes, view = _attributes(call, "DELETE", obj, dry_run=wanted.dry_run), _view(call)
+    refusal = mutate(attributes, {}, obj, view) or validate(attributes, {}, obj, view)
+    if refusal is not None:
+        return refusal
+    write = _write(call, attributes, options.delete_options_object(wanted))
+    matches = dispatch.matching(call, "mutating", "DELETE")
+    if matches:
+        admitted = yield from dispatch.mutate(call, write, matches, None, obj, dispatch.Rounds())
+        if isinstance(admitted, status.ApiError):
+            return admitted
+    matches = dispatch.matching(call, "validating", "DELETE")
+    return (yield from dispatch.validate(call, write, matches, None, obj)) if matches else None
 
 
 def _admit(call: Call, attributes: Attributes, new: Object, old: Object | None) -> Admitting:
-    yield from ()
-    return mutate(attributes, new, old, _view(call)) or new
+    view = _view(call)
+    refusal = mutate(attributes, new, old, view)
+    if refusal is not None:
+        return refusal
+    matches = dispatch.matching(call, "mutating", attributes.operation)
+    if not matches:
+        return new
+    write, rounds = _write(call, attributes), dispatch.Rounds()
+    made = yield from dispatch.mutate(call, write, matches, new, old, rounds)
+    if rounds.changed and isinstance(made, dict):
+        refusal = mutate(attributes, made, old, view)
+        if refusal is not None:
+            return refusal
+        rounds.second = True
+        made = yield from dispatch.mutate(call, write, matches, made, old, rounds)
+    if made is None or isinstance(made, status.ApiError):
+        return made or new
+    return _with_readable_owners(call, made, new)
+
+
+def _with_readable_owners(call: Call, made: Object, before: Object) -> Object:
+    """What a webhook left of ``managedFields``, if it still makes sense."""
+    metadata = made["metadata"]
+    problem = read_entries(metadata.get("managedFields"))
+    if not isinstance(problem, str):
+        return made
+    call.warn(
+        ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating"
+        f" admission controller; please fix your requests: {problem}"
+    )
+    return {**made, "metadata": {**metadata, "managedFields": before["metadata"].get("managedFields") or []}}
 
 
 def _validate(call: Call, attributes: Attributes, new: Object, old: Object | None) -> Validating:
-    yield from ()
-    return validate(attributes, new, old, _view(call))
+    refusal = validate(attributes, new, old, _view(call))
+    if refusal is not None:
+        return refusal
+    if call.kind.resource in _CONFIGURATIONS and (problem := unsupported(new)):
+        return attributes.forbidden(new, problem)
+    matches = dispatch.matching(call, "validating", attributes.operation)
+    if not matches:
+        return None
+    return (yield from dispatch.validate(call, _write(call, attributes), matches, new, old))
 
 
-def _attributes(call: Call, operation: Operation, obj: Object) -> Attributes:
+def _write(call: Call, attributes: Attributes, options_object: Object | None = None) -> Write:
+    """The same for webhooks: to them a Namespace lies in itself."""
+    kind = "CreateOptions" if attributes.operation == "CREATE" else "UpdateOptions"
+    return Write(
+        operation=attributes.operation,
+        kind=call.kind,
+        subresource=attributes.subresource,
+        namespace=attributes.name if call.kind.resource == "namespaces" else attributes.namespace,
+        name=attributes.name if call.route.name or attributes.operation != "DELETE" else "",
+        options=options_object or options.options_object(kind, call.query),
+        dry_run=attributes.dry_run,
+        user=call.user,
+    )
+
+
+def _attributes(call: Call, operation: Operation, obj: Object, *, dry_run: bool | None = None) -> Attributes:
     return Attributes(
         operation=operation,
         resource=call.resource,
@@ -72,7 +136,7 @@ def _attributes(call: Call, operation: Operation, obj: Object) -> Attributes:
         namespace=call.namespace,
         name=call.route.name or obj["metadata"].get("name", ""),
         user=call.user.name,
-        dry_run="All" in call.query.get("dryRun", ()),
+        dry_run="All" in call.query.get("dryRun", ()) if dry_run is None else dry_run,
     )
 
 

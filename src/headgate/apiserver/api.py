@@ -16,6 +16,7 @@ from headgate.apiserver.access.user import User
 from headgate.apiserver.kinds.form import Form, table_form
 from headgate.apiserver.kinds.kind import Kind
 from headgate.apiserver.kinds.table import KindTable
+from headgate.apiserver.webhooks.index import WebhookIndex
 from headgate.kube.features import Features
 from headgate.kube.protobuf import Messages
 from headgate.kube.schema import Schemas
@@ -53,6 +54,7 @@ class Api:
         self.version: Final = version
         self.time_zones: Final = time_zones
         self.keeps_quota: Final = keeps_quota
+        self.webhooks: Final = WebhookIndex()
         self._forms: Final[dict[str, Form]] = {}
 
     def form(self, kind: Kind) -> Form:

@@ -1,7 +1,7 @@
 """One request on its way: what was asked, of which kind, by whom, and what it has collected so far.
 
 Verbs (``reading``, ``creating``, ``updating``, ``patching``, ``deleting``) take a :class:`Call` and return an answer.
-The call is the only mutable thing they share, and only its list of warnings ever grows.
+The call is the only mutable thing they share, and only its warnings and the time that it has waited ever grow.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ from headgate.kube.strategy import Context, Strategy
 
 Object = dict[str, Any]
 
+_LONGEST_WRITE_S: Final = 34.0
+_LONGEST_SWEEP_S: Final = 60.0  # many objects are deleted by one request
+
 
 class Call:
     def __init__(
@@ -37,6 +40,7 @@ class Call:
         self.output: Final = output
         self.query: Final = options.parse_query(request.query)
         self.warnings: Final[list[str]] = []
+        self._waited_s = 0.0
 
     @cached_property
     def context(self) -> Context:
@@ -76,6 +80,20 @@ class Call:
     def manager(self) -> str:
         """Who owns the fields of this write when no ``fieldManager`` is named: the client program."""
         return manager_name("", self.request.header("user-agent"))
+
+    @property
+    def time_left_s(self) -> float:
+        """How long others may still be waited for."""
+        return self._limit_s - self._waited_s
+
+    @cached_property
+    def _limit_s(self) -> float:
+        asked = timestamps.parse_duration((self.query.get("timeout") or ["0"])[0])
+        longest = _LONGEST_WRITE_S if self.route.name or self.request.method != "DELETE" else _LONGEST_SWEEP_S
+        return min(asked / 1e9, longest) if isinstance(asked, int) and asked > 0 else longest
+
+    def wait(self, seconds: float) -> None:
+        self._waited_s += seconds
 
     def warn(self, *texts: str) -> None:
         for text in texts:

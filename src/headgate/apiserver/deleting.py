@@ -146,7 +146,9 @@ def delete_collection(call: Call) -> Generator[Effect, Any, Response]:
 def delete_item(call: Call, item: Item, wanted: options.DeleteOptions) -> Steps:
     """Delete what is in the applied head; ``item`` must be the newest there."""
     admitted = yield from _admitted(call, item, wanted, preconditions)
-    return admitted if isinstance(admitted, status.ApiError) else (yield from remove(call, admitted, wanted))
+    if isinstance(admitted, status.ApiError):
+        return admitted
+    return (yield from remove(call, admitted, wanted, judged=True))
 
 
 def _admitted(
@@ -155,7 +157,10 @@ def _admitted(
     """``item``, or what it became while admission was asked, once it may be deleted."""
     while True:
         obj = records.load(call.api, call.kind, item)
-        problem = check(call, obj, wanted) or (yield from admission.validate_delete(call, obj))
+        problem = check(call, obj, wanted)
+        if problem is None and _mark(call, obj, wanted) is None:
+            return item  # nothing will be done, so nobody is asked
+        problem = problem or (yield from admission.validate_delete(call, obj, _granted(call, obj, wanted)))
         if problem is not None:
             return problem
         present = call.api.store.peek(item.resource, item.namespace, item.name)
@@ -166,8 +171,21 @@ def _admitted(
         item = present
 
 
-def remove(call: Call, item: Item, wanted: options.DeleteOptions) -> Steps:
-    """Delete what may be deleted. Nothing is yielded before it is staged."""
+def _granted(call: Call, obj: Object, wanted: options.DeleteOptions) -> options.DeleteOptions:
+    """The options with the grace period that the object will get: what admission is shown."""
+    grace, decide = wanted.grace_period_seconds, call.strategy.graceful_delete
+    grace = 1 if grace is not None and grace < 0 else grace
+    if decide is not None and "deletionTimestamp" not in obj["metadata"]:
+        granted = decide(obj, grace)
+        grace = grace if granted is None else granted
+    return msgspec.structs.replace(wanted, grace_period_seconds=grace)
+
+
+def remove(call: Call, item: Item, wanted: options.DeleteOptions, *, judged: bool = False) -> Steps:
+    """Delete what may be deleted. Nothing is yielded before it is staged.
+
+    An object that ends at once is first marked, then removed; ``judged``: admission is asked about both.
+    """
     obj = records.load(call.api, call.kind, item)
     changed = _mark(call, obj, wanted)
     if changed is None:
@@ -183,12 +201,28 @@ def remove(call: Call, item: Item, wanted: options.DeleteOptions) -> Steps:
     tidy = records.tidy(call.api, call.kind, marked)
     if remove and marked["metadata"] != obj["metadata"]:
         # Watchers see the mark before the end, as if a kubelet had needed no time at all.
-        tidy = writing.stamped(tidy, writing.stage(call, call.kind, tidy))
+        mark = writing.stage(call, call.kind, tidy)
+        if judged:
+            return (yield from _end(call, mark, _granted(call, obj, wanted)))
+        tidy = writing.stamped(tidy, mark)
     staged = writing.stage(call, call.kind, tidy, delete=remove)
     failure = yield from writing.commit(staged.revision)
     if failure is not None:
         return failure
     return Deleted(writing.stamped(tidy, staged), gone=remove)
+
+
+def _end(call: Call, mark: Item, wanted: options.DeleteOptions) -> Steps:
+    """Remove an object that was just marked, if admission agrees once more; if not, the mark stays."""
+    admitted = yield from _admitted(call, mark, options.without_preconditions(wanted), preconditions)
+    if isinstance(admitted, status.ApiError):
+        failure = yield from writing.commit(mark.revision)
+        gone = Deleted(records.load(call.api, call.kind, mark), gone=True)
+        return failure or (gone if admitted.reason == "NotFound" else admitted)
+    obj = records.load(call.api, call.kind, admitted)
+    staged = writing.stage(call, call.kind, obj, delete=True)
+    failure = yield from writing.commit(staged.revision)
+    return failure or Deleted(writing.stamped(obj, staged), gone=True)
 
 
 def delete_namespace(call: Call, item: Item, wanted: options.DeleteOptions) -> Steps:
@@ -202,6 +236,7 @@ def delete_namespace(call: Call, item: Item, wanted: options.DeleteOptions) -> S
             failure = yield from writing.commit(item.revision)
             return failure or Deleted(obj, gone=False)
         return (yield from delete_item(call, item, wanted))
+    wanted = msgspec.structs.replace(wanted, uid=obj["metadata"]["uid"])
     admitted = yield from _admitted(call, item, wanted, _namespace_preconditions)
     if isinstance(admitted, status.ApiError):
         return admitted

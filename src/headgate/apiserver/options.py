@@ -232,6 +232,30 @@ def delete_options(wanted: Mapping[str, Any]) -> DeleteOptions | status.ApiError
     )
 
 
+def options_object(kind: str, query: Query) -> dict[str, Any]:
+    """The options of a create or an update as admission is shown them."""
+    shown: dict[str, Any] = {"kind": kind, "apiVersion": f"{_META_GROUP}/v1"}
+    if query.get("dryRun"):
+        shown["dryRun"] = query["dryRun"]
+    for name in ("fieldManager", "fieldValidation"):
+        if _first(query, name):
+            shown[name] = _first(query, name)
+    return shown
+
+
+def delete_options_object(wanted: DeleteOptions) -> dict[str, Any]:
+    preconditions = {"uid": wanted.uid, "resourceVersion": wanted.resource_version}
+    given = {
+        "gracePeriodSeconds": wanted.grace_period_seconds,
+        "preconditions": {name: text for name, text in preconditions.items() if text is not None} or None,
+        "orphanDependents": wanted.orphan_dependents,
+        "propagationPolicy": wanted.propagation_policy,
+        "dryRun": ["All"] if wanted.dry_run else None,
+    }
+    shown: dict[str, Any] = {"kind": "DeleteOptions", "apiVersion": f"{_META_GROUP}/v1"}
+    return shown | {name: value for name, value in given.items() if value is not None}
+
+
 def without_preconditions(wanted: DeleteOptions) -> DeleteOptions:
     """The same delete, once its preconditions have been checked."""
     return msgspec.structs.replace(wanted, uid=None, resource_version=None)

@@ -18,6 +18,7 @@ from headgate.apiserver.kinds.kind import Kind
 from headgate.apiserver.messages import Response
 from headgate.apiserver.negotiation import YAML, Output
 from headgate.apiserver.tables import table, visible_metadata
+from headgate.apiserver.warning_headers import warning_headers
 from headgate.kube import status
 from headgate.store import Item
 
@@ -39,14 +40,6 @@ def render(output: Output, body: Mapping[str, Any] | bytes) -> bytes:
 def answer(call: Call, code: int, body: Mapping[str, Any] | bytes) -> Response:
     headers = warning_headers(call.warnings)
     return Response(code, render(call.output, body), call.output.media_type, headers)
-
-
-def warning_headers(warnings: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    return tuple(("Warning", f"299 - {_quoted(text)}") for text in warnings)
-
-
-def _quoted(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def refuse(error: status.ApiError, output: Output | None = None, warnings: Sequence[str] = ()) -> Response:

@@ -16,6 +16,7 @@ from headgate.apiserver import options, reading, records, revisions, views
 from headgate.apiserver.call import Call
 from headgate.apiserver.messages import Effect, Response
 from headgate.apiserver.negotiation import JSON
+from headgate.apiserver.warning_headers import warning_headers
 from headgate.kube import fields, status
 from headgate.store import Change, Compacted, Item, Revision
 
@@ -39,7 +40,7 @@ class Watch:
         self.ended = False
         self.resource: Final = call.kind.resource
         self.content_type: Final = JSON
-        self.headers: Final = tuple(views.warning_headers(call.warnings))
+        self.headers: Final = tuple(warning_headers(call.warnings))
         self.timeout_s: Final = float(wanted.timeout_s or _MIN_TIMEOUT_S)
         self.wants_bookmarks: Final = wanted.allow_bookmarks
 

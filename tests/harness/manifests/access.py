@@ -27,7 +27,6 @@ RICH_HOOK: dict[str, Any] = {
     "clientConfig": {"service": {"namespace": "n", "name": "s"}},
     "failurePolicy": "Ignore",
     "objectSelector": {"matchLabels": {"a": "b"}},
-    "matchConditions": [{"name": "always", "expression": "true"}],
 }
 
 ACCESS_KINDS: tuple[Kind, ...] = (

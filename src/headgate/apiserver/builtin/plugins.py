@@ -2,7 +2,8 @@
 
 Two tables, because a write passes twice: plugins that may change an object run before it is prepared and validated,
 those that only refuse run after. The order is a real server's; each row says for which writes its function is called.
-PodSecurity, policies and webhooks are not here; ResourceQuota, which has the last word, is in ``apiserver/quota/``.
+Webhooks are asked after them (``apiserver/admission.py``); ResourceQuota, which has the last word, is in
+``apiserver/quota/``. PodSecurity and policies are not here.
 """
 
 from __future__ import annotations

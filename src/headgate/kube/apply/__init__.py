@@ -17,6 +17,7 @@ Inside: ``paths`` and ``sets`` are the vocabulary, ``shapes`` the schema, ``mana
 """
 
 from headgate.kube.apply.configure import Applied, ApplyProblem, apply_config, not_convertible
+from headgate.kube.apply.managers import read_entries
 from headgate.kube.apply.naming import manager_name
 from headgate.kube.apply.scale import parent_entries, scale_entries
 from headgate.kube.apply.shapes import Typed, typed
@@ -35,6 +36,7 @@ __all__ = [
     "manager_name",
     "not_convertible",
     "parent_entries",
+    "read_entries",
     "scale_entries",
     "track_update",
     "typed",

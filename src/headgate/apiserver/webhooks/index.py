@@ -1,0 +1,111 @@
+"""All webhooks, compiled and in the order in which they are called, and which of them an endpoint concerns.
+
+The index follows the committed configurations: asking costs one comparison while nothing was written, and a look at
+what is new about the two kinds of configurations after a write. What rules say of an endpoint is worked out once per
+endpoint and forgotten when a configuration, or the table of kinds, changes. Selectors are asked per write, elsewhere.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from headgate.apiserver.kinds.kind import Kind
+from headgate.apiserver.kinds.table import KindTable
+from headgate.apiserver.webhooks.hook import RESOURCES, Endpoint, Hook, Phase, compile_hooks
+from headgate.store import Compacted, Item, Revision, Store
+
+_EXEMPT_GROUP: Final = "admissionregistration.k8s.io"
+
+
+class Match(msgspec.Struct, frozen=True):
+    """A webhook that asks for an endpoint, and the row of the kind in whose version it wants to see objects."""
+
+    hook: Hook
+    view: Kind
+
+
+class WebhookIndex:
+    def __init__(self) -> None:
+        self._hooks: Final[dict[Phase, dict[str, tuple[Hook, ...]]]] = {"mutating": {}, "validating": {}}
+        self._seen: Revision | None = None
+        self._kinds: KindTable | None = None
+        self._matches: Final[dict[tuple[Phase, Endpoint], tuple[Match, ...]]] = {}
+
+    def matching(
+        self, store: Store, kinds: KindTable, phase: Phase, operation: str, kind: Kind, subresource: str
+    ) -> tuple[Match, ...]:
+        """In the order of the configurations' names, then as they stand there.
+
+        What configures webhooks is never sent to one: a webhook that fails must not keep anybody from removing it.
+        """
+        self._follow(store, kinds)
+        if not self._hooks[phase] or kind.group == _EXEMPT_GROUP:
+            return ()
+        endpoint = _endpoint(operation, kind, subresource)
+        found = self._matches.get((phase, endpoint))
+        if found is None:
+            found = self._matches[phase, endpoint] = self._find(phase, endpoint, kind, kinds)
+        return found
+
+    def _find(self, phase: Phase, endpoint: Endpoint, kind: Kind, kinds: KindTable) -> tuple[Match, ...]:
+        others = [
+            each
+            for each in kinds.by_storage(kind.resource)
+            if each is not kind and (not endpoint.subresource or each.subresource(endpoint.subresource))
+        ]
+        found = []
+        for name in sorted(self._hooks[phase]):
+            for hook in self._hooks[phase][name]:
+                view = _view(hook, endpoint, kind, others)
+                if view is not None:
+                    found.append(Match(hook, view))
+        return tuple(found)
+
+    def _follow(self, store: Store, kinds: KindTable) -> None:
+        if kinds is not self._kinds:
+            self._kinds = kinds
+            self._matches.clear()
+        if store.committed == self._seen:
+            return
+        for phase, resource in RESOURCES.items():
+            changes = None if self._seen is None else store.changes(resource, self._seen)
+            if changes is None or isinstance(changes, Compacted):
+                self._reload(phase, store)
+                continue
+            for change in changes:
+                self._put(phase, change.item, deleted=change.deleted)
+        self._seen = store.committed
+
+    def _reload(self, phase: Phase, store: Store) -> None:
+        self._hooks[phase].clear()
+        self._matches.clear()
+        page = store.page(RESOURCES[phase], None)
+        if not isinstance(page, Compacted):
+            for item in page.items:
+                self._put(phase, item, deleted=False)
+
+    def _put(self, phase: Phase, item: Item, *, deleted: bool) -> None:
+        self._matches.clear()
+        if deleted:
+            self._hooks[phase].pop(item.name, None)
+        else:
+            self._hooks[phase][item.name] = compile_hooks(msgspec.json.decode(item.data))
+
+
+def _endpoint(operation: str, kind: Kind, subresource: str) -> Endpoint:
+    return Endpoint(operation, kind.group, kind.version, kind.plural, subresource, kind.namespaced)
+
+
+def _view(hook: Hook, endpoint: Endpoint, kind: Kind, others: list[Kind]) -> Kind | None:
+    """The version that the webhook's rules name; failing that, if equivalents will do, the first that they name."""
+    if any(rule.matches(endpoint) for rule in hook.rules):
+        return kind
+    if not hook.equivalent:
+        return None
+    for rule in hook.rules:
+        for other in others:
+            if rule.matches(_endpoint(endpoint.operation, other, endpoint.subresource)):
+                return other
+    return None
