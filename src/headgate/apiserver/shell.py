@@ -11,12 +11,13 @@ import contextlib
 import random
 import time
 import uuid
-from collections.abc import AsyncGenerator, Callable, Sequence
-from typing import Final
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from typing import Any, Final
 
 from headgate.apiserver.api import Api
-from headgate.apiserver.handle import handle
+from headgate.apiserver.handle import Answering, handle
 from headgate.apiserver.messages import CallWebhooks, Commit, Effect, Moment, Request, Response
+from headgate.apiserver.streams import Stream
 from headgate.apiserver.watching import Watch
 from headgate.apiserver.webhooks.shell import Webhooks
 from headgate.kube import status
@@ -25,8 +26,11 @@ from headgate.store.journal.shell import CommitFailed
 from headgate.store.shell import Committer
 
 _SUFFIX_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
-_BOOKMARK_EVERY_S: Final = 60.0
-_LATE_S: Final = 0.05  # clients complain of a watch that ends before its time, never of one that ends after
+_NOBODY: Final[dict[object, Callable[[], None]]] = {}
+_CHUNK_BYTES: Final = 256 * 1024
+
+
+Pending = Coroutine[Any, Any, "Response | Watch"]
 
 
 def _new_suffix() -> str:
@@ -44,10 +48,10 @@ class Endpoint:
         self._api: Final = api
         self._clock: Final = clock
         self._committer: Committer | None = None
-        self._sleepers: Final[dict[str, set[asyncio.Event]]] = {}
+        self._followers: Final[dict[str, dict[object, Callable[[], None]]]] = {}  # by resource
         self._waiting: Final[list[tuple[Revision, asyncio.Future[bool]]]] = []
         self._webhooks: Final = Webhooks()
-        self._stopping = False
+        self.stopping = False
 
     def attach(self, committer: Committer) -> None:
         """The committer needs ``publish`` to be made, and the endpoint needs the committer: hence two steps."""
@@ -56,8 +60,8 @@ class Endpoint:
     def publish(self, changes: Sequence[Change]) -> None:
         """What just became visible: wake the watches of those resources, and who waits for a revision."""
         for resource in {change.item.resource for change in changes}:
-            for event in self._sleepers.get(resource, ()):
-                event.set()
+            for wake in self._followers.get(resource, _NOBODY).values():
+                wake()
         if self._waiting:
             committed = self._api.store.committed
             for wanted, future in self._waiting:
@@ -66,20 +70,32 @@ class Endpoint:
 
     def stop(self) -> None:
         """End every watch; answers under way are still given."""
-        self._stopping = True
-        for events in self._sleepers.values():
-            for event in events:
-                event.set()
+        self.stopping = True
+        for followers in self._followers.values():
+            for wake in followers.values():
+                wake()
 
     async def close(self) -> None:
         """Let go of the connections to webhooks."""
         await self._webhooks.close()
 
     async def answer(self, request: Request) -> Response | Watch:
+        """What the server says to a request."""
+        answered = self.begin(request)
+        return await answered if isinstance(answered, Coroutine) else answered
+
+    def begin(self, request: Request) -> Response | Watch | Pending:
+        """The answer if it needs no waiting, as most reads do; else what must be awaited to have it."""
         moment = Moment(self._clock(), _new_uid, _new_suffix, random.randrange)
         steps = handle(self._api, request, moment)
         try:
-            effect = next(steps)
+            return self._continue(steps, next(steps))
+        except StopIteration as done:
+            answered: Response | Watch = done.value
+            return answered
+
+    async def _continue(self, steps: Answering, effect: Effect) -> Response | Watch:
+        try:
             while True:
                 effect = steps.send(await self._perform(effect))
         except StopIteration as done:
@@ -116,30 +132,34 @@ class Endpoint:
         finally:
             self._waiting.remove(entry)
 
+    def follow(self, watch: Watch, wake: Callable[[], None]) -> Callable[[], None]:
+        """Have ``wake`` called whenever the watch may have something to give; the result ends that."""
+        followers = self._followers.setdefault(watch.resource, {})
+        key = object()
+        followers[key] = wake
+
+        def unfollow() -> None:
+            followers.pop(key, None)
+
+        return unfollow
+
     async def events(self, watch: Watch) -> AsyncGenerator[bytes, None]:
         """The stream of a watch until it ends, times out or the server stops; several events may come as one chunk."""
         wake = asyncio.Event()
-        sleepers = self._sleepers.setdefault(watch.resource, set())
-        sleepers.add(wake)
         loop = asyncio.get_running_loop()
-        ends = loop.time() + watch.timeout_s + _LATE_S
-        bookmark_due = loop.time() + _BOOKMARK_EVERY_S
+        stream = Stream(watch, loop.time())
+        unfollow = self.follow(watch, wake.set)
         try:
-            while not self._stopping:
+            while not (self.stopping or stream.ended):
                 wake.clear()
-                chunk = b"".join(watch.pull())
+                chunk = stream.take(loop.time(), _CHUNK_BYTES)
                 if chunk:
                     yield chunk
-                now = loop.time()
-                if watch.ended or now >= ends:
-                    return
-                if watch.wants_bookmarks and now >= bookmark_due:
-                    bookmark_due = now + _BOOKMARK_EVERY_S
-                    yield watch.bookmark()
-                until = min(ends, bookmark_due) if watch.wants_bookmarks else ends
+                if stream.ended or stream.behind:
+                    continue
                 # Not wait_for: before Python 3.12 it can lose a cancellation that comes together with the event.
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(max(until - now, 0)):
+                    async with asyncio.timeout(max(stream.due_s - loop.time(), 0)):
                         await wake.wait()
         finally:
-            sleepers.discard(wake)
+            unfollow()

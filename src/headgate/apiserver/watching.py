@@ -18,11 +18,12 @@ from headgate.apiserver.messages import Effect, Response
 from headgate.apiserver.negotiation import JSON
 from headgate.apiserver.warning_headers import warning_headers
 from headgate.kube import fields, status
-from headgate.store import Change, Compacted, Item, Revision
+from headgate.store import Change, Compacted, Item, Page, Revision
 
 _encoder: Final = msgspec.json.Encoder()
 _INITIAL_EVENTS_END: Final = {"k8s.io/initial-events-end": "true"}
 _MIN_TIMEOUT_S: Final = 1800
+_CHANGES_AT_ONCE: Final = 1000  # a watch that is far behind must not copy the whole past to give out a piece of it
 
 
 class Watch:
@@ -37,7 +38,10 @@ class Watch:
         self._failure = failure
         self._headers_sent = False
         self._initial_due = bool(wanted.send_initial_events) and failure is None
+        self._initial_begun = False
+        self._initial_items: Iterator[Item] = iter(())
         self.ended = False
+        self.behind = False  # the last `take` left something for the next
         self.resource: Final = call.kind.resource
         self.content_type: Final = JSON
         self.headers: Final = tuple(warning_headers(call.warnings))
@@ -49,42 +53,61 @@ class Watch:
         """Everything up to here has been given out."""
         return self._position
 
+    def take(self, limit_bytes: int) -> bytes:
+        """Events that became visible since the last time, up to the one that reaches the limit."""
+        events: list[bytes] = []
+        size = 0
+        for event in self.pull():
+            events.append(event)
+            size += len(event)
+            if size >= limit_bytes:
+                self.behind = True
+                break
+        else:
+            self.behind = False
+        return events[0] if len(events) == 1 else b"".join(events)
+
     def pull(self) -> Iterator[bytes]:
-        """Events that became visible since the last pull."""
+        """Events that became visible since the last pull. Whoever stops in the middle goes on from there next time."""
         if self.ended:
             return
         if self._failure is not None:
             yield self._end(self._failure)
             return
-        if self._initial_due:
-            self._initial_due = False
-            yield from self._initial()
+        yield from self._initial()
         store = self._call.api.store
-        changes = store.changes(self.resource, self._position)
-        if isinstance(changes, Compacted):
-            yield self._end(status.too_old_resource_version(self._position, changes.oldest))
-            return
-        for change in changes:
-            self._position = change.revision
-            event = self._event_of(change)
-            if event is not None:
-                yield event
-        self._position = max(self._position, store.committed)
+        while self._position < store.committed:
+            changes = store.changes(self.resource, self._position, _CHANGES_AT_ONCE)
+            if isinstance(changes, Compacted):
+                yield self._end(status.too_old_resource_version(self._position, changes.oldest))
+                return
+            for change in changes:
+                self._position = change.revision
+                event = self._event_of(change)
+                if event is not None:
+                    yield event
+            if len(changes) < _CHANGES_AT_ONCE:
+                self._position = max(self._position, store.committed)
 
     def bookmark(self) -> bytes:
         """A sign of life that tells the client how far it has seen."""
         return self._encode("BOOKMARK", self._bookmark_object({}))
 
     def _initial(self) -> Iterator[bytes]:
-        """The current state as ADDED events, then the bookmark that says it is complete."""
-        call, store = self._call, self._call.api.store
-        page = store.page(self.resource, self._namespace(), at=None, after=None, limit=0)
-        self._position = store.committed
-        if isinstance(page, Compacted):  # the newest revision is never compacted
+        """The state at the first pull as ADDED events, then the bookmark that says it is complete."""
+        if not self._initial_due:
             return
-        for item in page.items:
+        call, store = self._call, self._call.api.store
+        if not self._initial_begun:
+            self._initial_begun = True
+            page = store.page(self.resource, self._namespace(), at=None, after=None, limit=0)
+            self._position = store.committed
+            if isinstance(page, Page):  # the newest revision is never compacted
+                self._initial_items = iter(page.items)
+        for item in self._initial_items:
             if self._selects(item):
                 yield self._encode("ADDED", records.serve(call.api, call.kind, item))
+        self._initial_due = False
         if self._wanted.allow_bookmarks:
             yield self._encode("BOOKMARK", self._bookmark_object(_INITIAL_EVENTS_END))
 

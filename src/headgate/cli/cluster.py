@@ -27,6 +27,7 @@ from headgate.apiserver.api import Api
 from headgate.apiserver.bootstrap import bootstrap_objects
 from headgate.apiserver.discovery import KUBERNETES_VERSION, version
 from headgate.apiserver.http.shell import HttpServer, listen
+from headgate.apiserver.http.tls.shell import TlsFiles
 from headgate.apiserver.kinds.builtin import BUILTIN
 from headgate.apiserver.shell import Endpoint
 from headgate.apiserver.tls.shell import ensure
@@ -188,7 +189,7 @@ async def _cluster(plan: Plan, sock: socket.socket, say: Say) -> AsyncIterator[N
         await bootstrap.create_missing(first, bootstrap_objects(_address(plan.host), port))
         await bootstrap.bring_up_to_date(first, default_policy(), reconcile)
         certificates = ensure(plan.data / "pki", plan.host)
-        server = HttpServer(endpoint, sock, certificates.server, certificates.server_key)
+        server = HttpServer(endpoint, sock, TlsFiles(certificates.server, certificates.server_key, (certificates.ca,)))
         ticking = asyncio.create_task(committer.keep_ticking())
         serving = asyncio.create_task(server.serve())
         stack.push_async_callback(_stop_serving, endpoint, server, serving, ticking)

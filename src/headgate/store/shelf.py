@@ -60,9 +60,9 @@ class Shelf:
             del self._history[: self._dropped]
             self._dropped = 0
 
-    def changes(self, since: Revision) -> Sequence[Change]:
+    def changes(self, since: Revision, limit: int = 0) -> Sequence[Change]:
         start = bisect_right(self._history, since, lo=self._dropped, key=_revision)
-        return self._history[start:]
+        return self._history[start : start + limit] if limit else self._history[start:]
 
     def sorted_items(self, namespace: str | None) -> Iterator[Item]:
         for key in self._keys.between(*key_range(namespace)):

@@ -1,0 +1,1 @@
+"""One connection of the embedded API server."""

@@ -1,0 +1,34 @@
+"""How much of the server one client, or all of them together, may hold: connections, bytes, seconds.
+
+The defaults are a real API server's where it has such a limit. Nothing here enforces them; ``reader.py`` bounds what
+comes in, ``connection/shell.py`` how long it may take and what waits to go out, ``http/shell.py`` how many there are.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+MIB: Final = 1024 * 1024
+
+
+class Limits(msgspec.Struct, frozen=True):
+    head_bytes: int = MIB + 4096
+    body_bytes: int = 3 * MIB
+    bodies_in_all_bytes: int = 256 * MIB
+    """What all request bodies that are not complete yet may take together."""
+    unsent_bytes: int = 256 * 1024
+    """An answer is cut into pieces of this size, and no further piece is made while one waits to go out."""
+    unsent_in_all_bytes: int = 256 * MIB
+    """What the rest of all answers whose clients do not read may take together."""
+    connections: int = 10_000
+    handshake_s: float = 10.0
+    head_s: float = 32.0
+    body_s: float = 60.0
+    stalled_s: float = 30.0
+    """How long a client may take to read one piece."""
+    idle_s: float = 180.0
+    stop_s: float = 3.0
+    reads_in_flight: int = 400
+    writes_in_flight: int = 200

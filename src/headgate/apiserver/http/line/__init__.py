@@ -1,0 +1,1 @@
+"""Bytes of one client, over TLS, within bounds."""

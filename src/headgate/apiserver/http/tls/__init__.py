@@ -1,0 +1,1 @@
+"""TLS of the embedded API server's connections."""

@@ -1,0 +1,121 @@
+"""TLS on memory: ciphertext in, plaintext out, and who the client's certificate says it is.
+
+asyncio's own TLS layer is not used: this one is cheaper per request and lets ``line/shell.py`` bound handshakes and
+buffers itself. A client may show a certificate; one of an authority that nobody trusts here ends the handshake, one
+that is only out of date is reported, for it to be answered with 401 as a real server does. Which files there are is
+decided in ``apiserver/tls/shell.py``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ssl
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from headgate.apiserver.messages import Peer
+
+_NO_CHECK_TIME: Final = 0x200000  # X509_V_FLAG_NO_CHECK_TIME: out of date is for us to say, not for the handshake
+_RECORD_BYTES: Final = 16 * 1024
+
+
+class TlsFiles(msgspec.Struct, frozen=True):
+    certificate: Path
+    key: Path
+    client_authorities: tuple[Path, ...] = ()
+    """Whose client certificates are believed."""
+
+
+def server_context(files: TlsFiles) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    context.num_tickets = 0  # clients of this API do not resume sessions
+    context.load_cert_chain(files.certificate, files.key)
+    if files.client_authorities:
+        for path in files.client_authorities:
+            context.load_verify_locations(cafile=path)
+        context.verify_mode = ssl.CERT_OPTIONAL
+        context.verify_flags |= ssl.VerifyFlags(_NO_CHECK_TIME)
+    return context
+
+
+class ClientCertificate(msgspec.Struct, frozen=True):
+    peer: Peer | None
+    """Nobody, if the certificate has no common name."""
+    not_before_s: float
+    not_after_s: float
+
+    def is_good(self, epoch_s: float) -> bool:
+        return self.not_before_s <= epoch_s <= self.not_after_s
+
+
+class Tls:
+    """The server's end of one TLS connection. ``decrypt`` raises ``ssl.SSLError`` when it cannot go on."""
+
+    __slots__ = ("_incoming", "_object", "_outgoing", "ended", "established")
+
+    def __init__(self, context: ssl.SSLContext) -> None:
+        self._incoming = ssl.MemoryBIO()
+        self._outgoing = ssl.MemoryBIO()
+        self._object = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self.established = False
+        self.ended = False  # the client said that it sends no more
+
+    def decrypt(self, data: bytes) -> bytes:
+        """What the client said; ``to_send`` may hold an answer of TLS's own afterwards."""
+        self._incoming.write(data)
+        if not self.established:
+            try:
+                self._object.do_handshake()
+            except ssl.SSLWantReadError:
+                return b""
+            self.established = True
+        parts: list[bytes] = []
+        with contextlib.suppress(ssl.SSLWantReadError):
+            while self._incoming.pending or self._object.pending():
+                part = self._object.read(_RECORD_BYTES)
+                if not part:
+                    self.ended = True
+                    break
+                parts.append(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def encrypt(self, data: bytes | memoryview) -> bytes:
+        self._object.write(data)
+        return self._outgoing.read()
+
+    def to_send(self) -> bytes:
+        return self._outgoing.read() if self._outgoing.pending else b""
+
+    def goodbye(self) -> bytes:
+        """Say that nothing follows, so that nobody on the way can cut an answer short unnoticed."""
+        if self.established:
+            with contextlib.suppress(ssl.SSLError):
+                self._object.unwrap()
+        return self.to_send()
+
+    def client_certificate(self) -> ClientCertificate | None:
+        shown = self._object.getpeercert()
+        if not shown:
+            return None
+        return ClientCertificate(
+            _peer(shown.get("subject", ())),
+            ssl.cert_time_to_seconds(str(shown["notBefore"])),
+            ssl.cert_time_to_seconds(str(shown["notAfter"])),
+        )
+
+
+def _peer(subject: object) -> Peer | None:
+    names: list[str] = []
+    organizations: list[str] = []
+    for relative_name in subject if isinstance(subject, tuple) else ():
+        for key, value in relative_name:
+            if key == "commonName":
+                names.append(value)
+            elif key == "organizationName":
+                organizations.append(value)
+    # Of several common names the last one counts, as in Go's certificates.
+    return Peer(names[-1], tuple(organizations)) if names and names[-1] else None

@@ -1,0 +1,43 @@
+"""A watch over time: what there is to send, and when to look again although nothing happened.
+
+Pure: whoever serves the watch says what time it is, sends what :meth:`Stream.take` gives, and comes back when the
+endpoint wakes it or ``due_s`` is reached. The events themselves are made in ``apiserver/watching.py``.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headgate.apiserver.watching import Watch
+
+_BOOKMARK_EVERY_S: Final = 60.0
+_LATE_S: Final = 0.05  # clients complain of a watch that ends before its time, never of one that ends after
+
+
+class Stream:
+    """One watch being served."""
+
+    def __init__(self, watch: Watch, now_s: float) -> None:
+        self._watch: Final = watch
+        self._ends_s: Final = now_s + watch.timeout_s + _LATE_S
+        self._bookmark_due_s = now_s + _BOOKMARK_EVERY_S if watch.wants_bookmarks else self._ends_s
+        self.ended = False
+
+    @property
+    def due_s(self) -> float:
+        return min(self._ends_s, self._bookmark_due_s)
+
+    @property
+    def behind(self) -> bool:
+        """There is more to send already."""
+        return self._watch.behind
+
+    def take(self, now_s: float, limit_bytes: int) -> bytes:
+        """What to send now, several events in one piece; afterwards ``ended`` says whether anything will follow."""
+        chunk = self._watch.take(limit_bytes)
+        if self._watch.ended or now_s >= self._ends_s:
+            self.ended = True
+        elif now_s >= self._bookmark_due_s and not self._watch.behind:
+            self._bookmark_due_s = now_s + _BOOKMARK_EVERY_S
+            chunk += self._watch.bookmark()
+        return chunk
