@@ -220,7 +220,14 @@ def _in_manager_order(entries: list[Any]) -> list[Any]:
     return sorted(entries, key=key) if all(isinstance(entry, dict) for entry in entries) else entries
 
 
+def _sorted(rules: list[Any]) -> list[Any]:
+    return sorted(rules, key=lambda rule: json.dumps(rule, sort_keys=True))
+
+
 _ORDERS: dict[str, Callable[[list[Any]], list[Any]]] = {
     "managedFields": _in_manager_order,
     "causes": _conflicts_in_order,
+    # Go's map order decides the order of bindings, and so of the rules that a user has.
+    "resourceRules": _sorted,
+    "nonResourceRules": _sorted,
 }

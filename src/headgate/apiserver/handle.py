@@ -30,6 +30,7 @@ from headgate.apiserver.access.user import User
 from headgate.apiserver.api import Api
 from headgate.apiserver.call import Call
 from headgate.apiserver.kinds.kind import Kind
+from headgate.apiserver.kinds.rows.row import CREATE
 from headgate.apiserver.messages import Effect, Moment, Request, Response
 from headgate.apiserver.subresources import binding, eviction, scale, token
 from headgate.apiserver.watching import Watch
@@ -115,6 +116,8 @@ def _misplaced(route: routes.Route, kind: Kind) -> status.ApiError | None:
     if route.namespace and not kind.namespaced:
         return status.unknown_path()
     if kind.namespaced and not route.namespace and route.name:
+        return status.unknown_path()
+    if route.name and kind.verbs == CREATE:
         return status.unknown_path()
     if route.subresource and kind.subresource(route.subresource) is None:
         return status.unknown_path()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from typing import Any, Final
 
-from headgate.apiserver import bodies, options, records, updating, views
+from headgate.apiserver import bodies, options, records, updating, views, writing
 from headgate.apiserver.access.authentication import bearer_token
 from headgate.apiserver.access.policy import Decision
 from headgate.apiserver.access.selectors import selector_problems
@@ -46,8 +46,6 @@ def _may_they_here(call: Call, review: Object) -> Object | status.ApiError:
     problems = access_review.validate_local_review(review)
     if problems:
         return _invalid(call, problems)
-    if review["metadata"].get("namespace", "") != call.namespace:
-        return status.bad_request(f"spec.resourceAttributes.namespace must match namespace: {call.namespace}")
     return _decided(call, review, _subject(review))
 
 
@@ -101,6 +99,9 @@ def create(call: Call) -> Generator[Effect, Any, Response]:
     review = bodies.decode_object(call, call.kind, wanted.field_validation)
     if isinstance(review, status.ApiError):
         return views.refused(call, review)
+    problem = writing.match_namespace(call.namespace, review["metadata"])
+    if problem is not None:
+        return views.refused(call, problem)
     yield from ()
     review = updating.track(call, review, None, call.strategy.update, wanted.field_manager)
     told = _ANSWERS[call.kind.kind](call, review)

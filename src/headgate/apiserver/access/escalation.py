@@ -91,7 +91,7 @@ def _guard_binding(call: Call, new: Object) -> status.ApiError | None:
         return None
     rules = call.api.policy.rules(binding)
     if rules is None:
-        return status.not_found(status.GroupResource(_GROUP, resource), binding.role_name)
+        return status.not_found(call.resource, binding.role_name)  # so it says: the resource that was asked for
     problem = _missing(call, rules)
     return None if problem is None else status.forbidden(call.resource, binding.name, problem)
 
@@ -108,6 +108,6 @@ def _missing(call: Call, wanted: Sequence[Rule]) -> str | None:
         " not currently held:\n" + "\n".join(described(lacking))
     )
     if grants.absent_roles:
-        absent = [f"{resource} {quote(name)} not found" for resource, name in grants.absent_roles]
+        absent = [f"{call.resource} {quote(name)} not found" for _, name in grants.absent_roles]
         text += f"; resolution errors: [{aggregate(absent)}]"
     return text

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from headgate.kube.errors import FieldErrors, invalid, required
+import msgspec
+
+from headgate.kube.errors import FieldErrors, Verbatim, invalid, required
 from headgate.kube.validation.labels import validate_operator, validate_requirement
 
 Object = dict[str, Any]
@@ -28,7 +30,7 @@ def validate_local_review(review: Object) -> FieldErrors:
     found = _about_somebody(review)
     metadata, spec = review["metadata"], review.get("spec") or {}
     if any(value for field, value in metadata.items() if field not in ("namespace", "managedFields")):
-        found.append(invalid("metadata", metadata, "must be empty except for namespace"))
+        found.append(invalid("metadata", _shown(metadata), "must be empty except for namespace"))
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if resource is not None and resource.get("namespace", "") != metadata.get("namespace", ""):
         text = "must match metadata.namespace"
@@ -60,8 +62,13 @@ def _subject_matter(spec: Object) -> FieldErrors:
 def _empty_metadata(review: Object) -> FieldErrors:
     metadata = review["metadata"]
     if any(value for field, value in metadata.items() if field != "managedFields"):
-        return [invalid("metadata", metadata, "must be empty")]
+        return [invalid("metadata", _shown(metadata), "must be empty")]
     return []
+
+
+def _shown(metadata: Object) -> Verbatim:
+    """In the order in which an object is printed."""
+    return Verbatim(msgspec.json.encode(metadata).decode())
 
 
 def _selectors(review: Object) -> FieldErrors:
