@@ -48,6 +48,7 @@ from headgate.nodes.template import Template, make_nodes
 from headgate.owners.collector import Collector
 from headgate.owners.contract import Controller
 from headgate.owners.namespaces import Namespaces
+from headgate.owners.role_sums import RoleSums
 from headgate.owners.root_certificates import RootCertificates
 from headgate.owners.service_accounts import ServiceAccounts
 from headgate.owners.stray_pods import StrayPods
@@ -222,7 +223,7 @@ def _fleet(plan: Plan, client: Transport) -> Fleet:
 
 
 def _controllers(authority: str) -> list[Controller]:
-    return [Namespaces(), Collector(), StrayPods(), ServiceAccounts(), RootCertificates(authority)]
+    return [Namespaces(), Collector(), StrayPods(), ServiceAccounts(), RootCertificates(authority), RoleSums()]
 
 
 async def _cancel(task: asyncio.Task[None]) -> None:

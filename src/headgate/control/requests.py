@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any, Final
+from urllib.parse import urlencode
 
 import msgspec
 
@@ -19,6 +20,7 @@ _PATCHES: Final = {
     "merge": {**_ACCEPT, "content-type": "application/merge-patch+json"},
     "strategic": {**_ACCEPT, "content-type": "application/strategic-merge-patch+json"},
 }
+_APPLY: Final = {**_ACCEPT, "content-type": "application/apply-patch+yaml"}
 _DISCOVERY: Final = {"accept": "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"}
 
 
@@ -38,6 +40,9 @@ def request_of(effect: Effect) -> Request:
         case effects.Patch(resource, namespace, name, body, how, subresource):
             path = resource.object(namespace, name, subresource)
             return Request("PATCH", path, "", _PATCHES[how], msgspec.json.encode(body))
+        case effects.Apply(resource, namespace, name, obj, manager):
+            query = urlencode({"fieldManager": manager, "force": "true"})
+            return Request("PATCH", resource.object(namespace, name), query, _APPLY, msgspec.json.encode(obj))
         case effects.Delete(resource, namespace, name, options):
             return Request("DELETE", resource.object(namespace, name), "", _JSON, msgspec.json.encode(options))
         case effects.DeleteCollection(resource, namespace, options):

@@ -35,6 +35,7 @@ NAMESPACES: Final = Resource("", "v1", "namespaces", namespaced=False)
 CONFIG_MAPS: Final = Resource("", "v1", "configmaps", namespaced=True)
 SERVICE_ACCOUNTS: Final = Resource("", "v1", "serviceaccounts", namespaced=True)
 EVENTS: Final = Resource("", "v1", "events", namespaced=True)
+CLUSTER_ROLES: Final = Resource("rbac.authorization.k8s.io", "v1", "clusterroles", namespaced=False)
 LEASES: Final = Resource("coordination.k8s.io", "v1", "leases", namespaced=True)
 CUSTOM_RESOURCE_DEFINITIONS: Final = Resource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False

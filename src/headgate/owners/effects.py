@@ -61,6 +61,16 @@ class Patch(msgspec.Struct, frozen=True):
     subresource: str = ""
 
 
+class Apply(msgspec.Struct, frozen=True):
+    """What ``manager`` wants these fields to be, whoever else wrote them: a forced server-side apply."""
+
+    resource: Resource
+    namespace: str
+    name: str
+    obj: Object
+    manager: str
+
+
 class Delete(msgspec.Struct, frozen=True):
     resource: Resource
     namespace: str
@@ -84,7 +94,7 @@ class Emit(msgspec.Struct, frozen=True):
     component: str
 
 
-Effect = Get | List | Discover | Create | Replace | Patch | Delete | DeleteCollection | Emit
+Effect = Get | List | Discover | Create | Replace | Patch | Apply | Delete | DeleteCollection | Emit
 
 UNREACHABLE = 0
 
