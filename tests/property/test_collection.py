@@ -147,7 +147,7 @@ def a_world() -> World:
     return world
 
 
-@settings(max_examples=120)
+@settings(max_examples=60)
 @given(seed=st.integers(0, 2**32), size=st.integers(1, 40))
 def test_whatever_the_order_of_news_what_must_remain_remains(seed: int, size: int) -> None:
     dice = random.Random(seed)
@@ -170,7 +170,7 @@ def test_whatever_the_order_of_news_what_must_remain_remains(seed: int, size: in
     assert family.remaining() == family.must_remain()
 
 
-@settings(max_examples=80)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 2**32), size=st.integers(1, 30))
 def test_owners_that_change_are_followed(seed: int, size: int) -> None:
     """Here the collector comes to rest after every change, so that the reference can follow."""

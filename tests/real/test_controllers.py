@@ -1,0 +1,121 @@
+"""Our controllers on the embedded server against kube-controller-manager on a real one: same stories, same ends.
+
+Both clusters are this module's own, with hollow nodes driven from here. All stories are told at the same time, because
+the real controllers wait by the clock: 5 s before a namespace is touched, 40 s and more before a lost node is believed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from harness.both import Both, report_path
+from harness.embedded import EmbeddedServer
+from harness.processes import Process
+from harness.real import RealServer
+from harness.server import Server
+from harness.stories import Teller, Told, compared
+from headgate.client.http.shell import Http
+from headgate.client.kubeconfig import Access, read_access
+from headgate.nodes.hollow import Hollow
+from headgate.nodes.options import Options
+from headgate.nodes.shell import Fleet
+from headgate.nodes.template import Template, make_nodes
+from real.allowed_differences import ALLOWED
+from real.controller_stories import CASCADES
+from real.namespace_stories import NAMESPACES, STRAY_PODS
+
+pytestmark = pytest.mark.real
+
+STORIES = [*STRAY_PODS, *NAMESPACES, *CASCADES]
+CONTROLLERS = (
+    "namespace-controller,garbage-collector-controller,pod-garbage-collector-controller,serviceaccount-controller,"
+    "root-ca-certificate-publisher-controller"
+)
+Ends = dict[str, Told]
+
+
+@contextmanager
+def hollow_nodes(server: Server) -> Iterator[None]:
+    """A fleet of one node, in a thread of its own."""
+    loop = asyncio.new_event_loop()
+    access = read_access(server.kubeconfig.read_text())
+    assert isinstance(access, Access)
+    stop = asyncio.Event()
+
+    async def run() -> None:
+        transport = Http(access, folder=server.kubeconfig.parent)
+        fleet = asyncio.create_task(Fleet(Hollow(Options(), make_nodes(1, Template())), transport).run())
+        await stop.wait()
+        fleet.cancel()
+        await asyncio.wait([fleet])
+        await transport.close()
+
+    thread = threading.Thread(target=loop.run_until_complete, args=(run(),))
+    thread.start()
+    try:
+        yield
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join()
+        loop.close()
+
+
+def controller_manager(server: RealServer, folder: Path, binaries: Path) -> Process:
+    return Process(
+        [
+            str(binaries / "kube-controller-manager"),
+            *(f"--kubeconfig={server.kubeconfig}", "--leader-elect=false", f"--controllers={CONTROLLERS}"),
+            *("--use-service-account-credentials=false", "--secure-port=0", f"--root-ca-file={server.ca}"),
+        ],
+        folder / "kube-controller-manager.log",
+    )
+
+
+def told_by(server: Server, start: Callable[[], None]) -> tuple[Teller, Callable[[], Ends]]:
+    teller = Teller(server, STORIES)
+    teller.prepare()
+    start()
+    return teller, teller.tell_all()
+
+
+@pytest.fixture(scope="module")
+def clusters(kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
+    folder = tmp_path_factory.mktemp("controllers")
+    real = RealServer(folder / "real", kube_binaries)
+    flags = ("--components", "apiserver,controllers")
+    ours = EmbeddedServer(folder / "embedded", kube_binaries / "kubectl", flags)
+    both = Both(real, ours, ALLOWED, report_path())
+    with hollow_nodes(real), hollow_nodes(ours):
+        yield both
+    both.close()
+    real.stop()
+    ours.stop()
+
+
+def test_every_story_ends_the_same_on_both_clusters(
+    clusters: Both, kube_binaries: Path, tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    managers: list[Process] = []
+    assert isinstance(clusters.real, RealServer)
+    real_server = clusters.real
+    first, real_ends = told_by(
+        real_server, lambda: managers.append(controller_manager(real_server, tmp_path, kube_binaries))
+    )
+    second, our_ends = told_by(clusters.ours, lambda: None)
+    try:
+        real, ours = real_ends(), our_ends()
+    finally:
+        first.close()
+        second.close()
+        for manager in managers:
+            manager.stop()
+    for story in STORIES:
+        with subtests.test(msg=story.name):
+            clusters.judge(list(compared(story.name, real[story.name], ours[story.name])))
+            assert not real[story.name].trouble
