@@ -132,6 +132,17 @@ MERGE_PATCHES = [
     case(
         "merge patch: null for a whole map", MADE, patch(ME, {"data": None}), patch(ME, {"metadata": {"labels": None}})
     ),
+    *(
+        case(
+            f"{how} patch: {body} is no object",
+            MADE,
+            *(patch(f"{ME}?fieldValidation={strictness}", body, how) for strictness in ("Ignore", "Warn", "Strict")),
+            patch(ME, body, how),
+            get(ME),
+        )
+        for how in ("merge", "strategic")
+        for body in ("[]", "[1,null]", "1", '"text"', "true", "null", '[{"kind":"ConfigMap"}]')
+    ),
     case("merge patch: nothing", MADE, patch(ME, {}), patch(ME, {"data": {}}), patch(ME, {"data": {"none": None}})),
     case(
         "merge patch: unknown fields",

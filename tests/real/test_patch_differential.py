@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from harness.both import Both
-from harness.compare import Seen, differences, seen
+from harness.compare import Difference, Seen, differences, seen
 from harness.normalise import Normaliser
 from harness.patches import SUBJECTS, Patch, Subject, patches
 from harness.run import sorted_causes
@@ -56,7 +56,7 @@ def test_every_patch_has_the_same_result(both: Both, subject: Subject, request: 
             *(f"{each.kind} {each.query} {json.dumps(each.body)}" for each in sequence),
         ]
 
-        def attempt() -> None:
+        def attempt(last: bool) -> bool:
             name = f"p{next(_numbers)}"
             real, ours = both.on_each(lambda server: _run(server, subject, namespace, name, part, sequence))
             answers = {
@@ -65,15 +65,13 @@ def test_every_patch_has_the_same_result(both: Both, subject: Subject, request: 
             }
             case = f"patches of {subject.name}: {name}"
             found = [each for step, pair in answers.items() for each in differences(case, step, *pair)]
+            if not last and any(map(_by_chance, found)):
+                return False
             both.judge(found, answers)
+            return True
 
         try:
-            try:
-                attempt()
-            except AssertionError:
-                # The real server tries a write on what its cache holds and again on what is stored; a warning about
-                # the former may stay in its answer. What differs for a reason differs the second time as well.
-                attempt()
+            attempt(last=False) or attempt(last=True)
         except AssertionError as difference:
             if not collecting:
                 raise
@@ -81,6 +79,18 @@ def test_every_patch_has_the_same_result(both: Both, subject: Subject, request: 
 
     compare()
     assert not failures, failures[0]
+
+
+def _by_chance(difference: Difference) -> bool:
+    """What may differ once without a reason, and then not a second time.
+
+    The real server tries a write on what its cache holds and again on what is stored; a warning about the former may
+    stay in its answer. And the end of a second between two writes decides the order of managers and whether a write
+    that changes nothing counts.
+    """
+    return difference.path[:2] == ("headers", "warning") or not {"managedFields", "resourceVersion"}.isdisjoint(
+        difference.path
+    )
 
 
 def _make_namespace(server: Server, name: str) -> None:

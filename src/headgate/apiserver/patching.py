@@ -115,7 +115,7 @@ def _run(call: Call, kind: Kind, wanted: PatchOptions, old: Object, patch: Any) 
     if wanted.how == JSON_PATCH:
         return apply_json_patch(old, patch, checked=wanted.field_validation != "Ignore")
     if wanted.how == MERGE_PATCH:
-        return apply_merge_patch(old, patch)
+        return apply_merge_patch(old, patch, checked=wanted.field_validation != "Ignore")
     return apply_strategic(call.api.schemas, kind.type_name, old, patch)
 
 
@@ -140,11 +140,12 @@ def _typed(
 
 
 def _ordered(call: Call, kind: Kind, how: str, patched: Any, unknown: list[str]) -> list[str]:
-    """Unknown fields in the real server's order: by text, or as they stand in a document whose keys were sorted."""
-    if not unknown:
+    """Unknown fields in the real server's order: by text, or as they stand in the document that it decodes."""
+    if not unknown or how == JSON_PATCH:
         return unknown
     if how == STRATEGIC_PATCH:
         return sorted(unknown)
+    # A merge patch sorts all that it brings along; nothing else can be unknown.
     return call.api.form(kind).decode(_sorted(patched)).unknown
 
 
@@ -169,7 +170,13 @@ def _without_replace(patch: Any) -> Any:
 
 def _unfit(patched: Any, problem: str) -> status.ApiError:
     """The real server shows the whole document, whose outermost fields its patch library has sorted."""
-    shown = records.text(dict(sorted(patched.items()))) if isinstance(patched, dict) else str(patched)
+    match patched:
+        case str():
+            shown = patched
+        case dict():
+            shown = records.text(dict(sorted(patched.items())))
+        case _:
+            shown = records.text(patched)
     return status.invalid(status.GroupResource("", ""), "", [errors.invalid("patch", shown, problem)])
 
 

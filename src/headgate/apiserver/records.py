@@ -35,7 +35,7 @@ def encode(kind: Kind, obj: Mapping[str, Any]) -> bytes:
     return type_prefix(kind) + body[1:]
 
 
-def text(obj: Mapping[str, Any]) -> str:
+def text(obj: Mapping[str, Any] | list[Any]) -> str:
     """JSON for a message."""
     return _encoder.encode(obj).decode()
 

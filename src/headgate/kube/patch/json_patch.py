@@ -3,7 +3,8 @@
 It is laxer than the RFC in places that clients have come to use: ``replace`` on a missing key of an object adds it,
 ``test`` of a missing value against ``null`` succeeds, negative indexes count from the end, and whatever stands before
 the first ``/`` of a path is ignored. Every failure to apply is one and the same 422. The document is left alone: along
-the way to each change its containers are copied, the rest is shared.
+the way to each change its containers are copied, the rest is shared. Objects that were opened on the way have their
+keys sorted in the result, all others keep their order: warnings about unknown fields come in that order.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ def apply_json_patch(document: Any, operations: Any, *, checked: bool = True) ->
         return rejected()
     if work.steps > MAX_DEPTH and _is_deeper_than(MAX_DEPTH, work.root):
         return rejected()
+    work.close()
     return Patched(work.root, complaints)
 
 
@@ -98,24 +100,21 @@ class _Work:
         self._owned[id(copy)] = copy
         return copy
 
+    def close(self) -> None:
+        for container in self._owned.values():
+            _sort(container)
+
     def disown(self, value: Any) -> None:
         """A value that got a second place in the document: whoever changes one of them copies it first."""
-        self._owned.pop(id(value), None)
+        if id(value) in self._owned:
+            _sort(self._owned.pop(id(value)))
         children = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
         for child in children:
             if isinstance(child, dict | list):
                 self.disown(child)
 
-    def look(self, path: str) -> tuple[Container, str]:
-        """The container that holds the value at ``path``, and its key there, for reading."""
-        parts = _split(path)
-        holder = self.root
-        for part in parts[:-1]:
-            holder = _get(_container(holder), part)
-        return _container(holder), parts[-1]
-
     def open(self, path: str) -> tuple[Container, str]:
-        """The same for writing: every container on the way is ours afterwards."""
+        """The container that holds the value at ``path``, and its key there: every container on the way is ours."""
         parts = _split(path)
         self.steps += len(parts)
         holder = self.root = self.own(self.root)
@@ -151,6 +150,13 @@ def _split(path: str) -> list[str]:
     if "~" not in path:
         return parts[1:]
     return [part.replace("~1", "/").replace("~0", "~") for part in parts[1:]]
+
+
+def _sort(container: Container) -> None:
+    if isinstance(container, dict):
+        items = {key: container[key] for key in sorted(container)}
+        container.clear()
+        container.update(items)
 
 
 def _container(value: Any) -> Container:
@@ -232,7 +238,7 @@ def _move(work: _Work, operation: Operation) -> None:
 
 
 def _copy(work: _Work, operation: Operation) -> None:
-    holder, key = work.look(_text(operation, "from"))
+    holder, key = work.open(_text(operation, "from"))
     value = _get(holder, key)
     if isinstance(value, dict | list):
         work.copied_bytes += len(msgspec.json.encode(value))
@@ -246,7 +252,7 @@ def _copy(work: _Work, operation: Operation) -> None:
 def _test(work: _Work, operation: Operation) -> None:
     path = _text(operation, "path")
     expected = operation.get("value", _ABSENT)
-    actual = work.root if path == "" else _get(*work.look(path))
+    actual = work.root if path == "" else _get(*work.open(path))
     if actual is None and expected is _ABSENT:
         return
     if not is_same(actual, expected):

@@ -196,8 +196,11 @@ def _named_template_warnings(obj: Object, ctx: Context) -> list[str]:
 
 
 def _changed_template_warnings(new: Object, old: Object, ctx: Context) -> list[str]:
-    changed = new["metadata"].get("generation") != old["metadata"].get("generation")
-    return _template_warnings(new, ctx) if changed else []
+    return _template_warnings(new, ctx) if _has_changed(new, old) else []
+
+
+def _has_changed(new: Object, old: Object) -> bool:
+    return bool(new["metadata"].get("generation") != old["metadata"].get("generation"))
 
 
 def _set_warnings(obj: Object, suffix: str) -> list[str]:
@@ -227,8 +230,7 @@ def _cron_job_warnings(obj: Object) -> list[str]:
 
 
 def _cron_job_update_warnings(new: Object, old: Object, ctx: Context) -> list[str]:
-    changed = new["metadata"].get("generation") != old["metadata"].get("generation")
-    warnings = _cron_job_warnings(new) if changed else []
+    warnings = _cron_job_warnings(new) if _has_changed(new, old) else []
     if "TZ" in new["spec"].get("schedule", ""):
         warnings.append(
             "cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see "
@@ -363,6 +365,10 @@ def _prepare_pod_template_update(new: Object, old: Object, ctx: Context) -> None
         bump_generation(new, old)
 
 
+def _pod_template_update_warnings(new: Object, old: Object, ctx: Context) -> list[str]:
+    return pod_template_warnings(new.get("template") or {}, "template") if _has_changed(new, old) else []
+
+
 TEMPLATES: Final[dict[str, Strategy]] = {
     "PodTemplate": Strategy(
         prepare_create=_prepare_pod_template_create,
@@ -371,7 +377,7 @@ TEMPLATES: Final[dict[str, Strategy]] = {
         update=UpdateRules(
             prepare=_prepare_pod_template_update,
             validate=update_with_features(validate_pod_template_update),
-            warnings=lambda new, old, ctx: pod_template_warnings(new.get("template") or {}, "template"),
+            warnings=_pod_template_update_warnings,
         ),
     ),
     "ReplicationController": Strategy(
