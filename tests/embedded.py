@@ -77,9 +77,11 @@ class Embedded:
         if namespace:
             self.post("/api/v1/namespaces", {"metadata": {"name": namespace}})
 
+    def moment(self) -> Moment:
+        return Moment(self.epoch_s, lambda: next(self._uids), lambda: next(self._suffixes), lambda limit: 0)
+
     def send(self, request: Request) -> Response | Watch:
-        moment = Moment(self.epoch_s, lambda: next(self._uids), lambda: next(self._suffixes), lambda limit: 0)
-        steps = handle(self.api, request, moment)
+        steps = handle(self.api, request, self.moment())
         try:
             effect = next(steps)
             while True:

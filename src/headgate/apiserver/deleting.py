@@ -140,7 +140,9 @@ def delete_collection(call: Call) -> Generator[Effect, Any, Response]:
         deleted = yield from delete_item(call, item, wanted)
         if isinstance(deleted, status.ApiError) and deleted.reason != "NotFound":
             return views.refused(call, deleted)
-    return views.list_answer(call, page.items, page.meta)
+    # What somebody else is deleting at this moment must be gone for readers, too, when this is answered.
+    failure = None if wanted.dry_run else (yield from writing.settle(call.api.store))
+    return views.list_answer(call, page.items, page.meta) if failure is None else views.refused(call, failure)
 
 
 def delete_item(call: Call, item: Item, wanted: options.DeleteOptions) -> Steps:

@@ -24,6 +24,7 @@ from headgate.apiserver import (
     updating,
     views,
     watching,
+    writing,
 )
 from headgate.apiserver.access import entry
 from headgate.apiserver.access.user import User
@@ -56,6 +57,8 @@ _ON_SUBRESOURCE: Final[dict[tuple[str, str], Verb]] = {
     ("scale", "update"): scale.update,
     ("scale", "patch"): scale.patch,
 }
+# Refusals because of what another write did: not to be told before readers can see that write.
+_TOLD_BY_WRITES: Final = frozenset({404, 409})
 # Endpoints that need a kubelet or a proxy; each is refused by name.
 _REFUSED: Final = {
     "log": "containers on simulated nodes write no logs",
@@ -76,7 +79,11 @@ def handle(api: Api, request: Request, moment: Moment) -> Answering:
     kind = None if route is None else api.kinds.by_resource(route.group, route.version, route.resource)
     if route is None or kind is None:
         return about.answer(api, request)
-    return (yield from _resource(api, request, moment, route, kind, caller.user))
+    answer = yield from _resource(api, request, moment, route, kind, caller.user)
+    if request.method != "GET" and isinstance(answer, Response) and answer.status in _TOLD_BY_WRITES:
+        failure = yield from writing.settle(api.store)
+        return answer if failure is None else views.refuse(failure)
+    return answer
 
 
 def _resource(api: Api, request: Request, moment: Moment, route: routes.Route, kind: Kind, user: User) -> Answering:

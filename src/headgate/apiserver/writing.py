@@ -23,7 +23,7 @@ from headgate.kube.apply import keep_times
 from headgate.kube.strategy import UpdateRules
 from headgate.kube.strategy.contract import Pool
 from headgate.kube.validation.metadata import validate_common_meta, validate_common_meta_update
-from headgate.store import Item, Revision
+from headgate.store import Item, Revision, Store
 
 Object = dict[str, Any]
 Transform = Callable[["Object | None"], admission.Admitting]
@@ -47,6 +47,11 @@ def commit(revision: Revision) -> Generator[Effect, Any, status.ApiError | None]
     """Wait until a write is on disk. Nothing is answered before."""
     failure: status.ApiError | None = yield Commit(revision)
     return failure
+
+
+def settle(store: Store) -> Generator[Effect, Any, status.ApiError | None]:
+    """Wait for the writes of others, for an answer that rests on them."""
+    return None if store.applied == store.committed else (yield from commit(store.applied))
 
 
 def wipe_system_fields(metadata: Object) -> None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from embedded import Embedded, a_pod, events
+import pytest
+
+from embedded import TOKEN, Embedded, a_pod, events
+from headgate.apiserver.handle import Answering, handle
+from headgate.apiserver.messages import Commit, Request
 
 MAPS = "/api/v1/namespaces/t/configmaps"
 PODS = "/api/v1/namespaces/t/pods"
@@ -122,3 +126,18 @@ def test_what_needs_a_kubelet_is_refused_by_name() -> None:
         refused = server.get(f"{PODS}/a/{subresource}")
         assert refused.status == 501, subresource
         assert f"pods/{subresource}" in refused.body["message"]
+
+
+@pytest.mark.parametrize("path", [f"{MAPS}/a", MAPS])
+def test_what_another_is_deleting_is_told_only_when_readers_can_see_it(path: str) -> None:
+    server = Embedded()
+    server.post(MAPS, {"metadata": {"name": "a"}})
+
+    def deleting(what: str) -> Answering:
+        headers = {"authorization": f"Bearer {TOKEN}"}
+        return handle(server.api, Request("DELETE", what, "", headers), server.moment())
+
+    first = deleting(f"{MAPS}/a")
+    effect = next(first)
+    assert isinstance(effect, Commit)
+    assert next(deleting(path)) == effect

@@ -1,0 +1,154 @@
+"""A real kube-scheduler and kube-controller-manager beside a server, with hollow nodes, and what they complain of.
+
+The controllers are those that own pods and clean up after owners; leader election is on, as it is in any real cluster.
+Of their logs every line counts that is an error or a warning, with what differs from run to run taken out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any
+
+import yaml
+
+from harness.embedded import EmbeddedServer
+from harness.processes import Process
+from harness.real import RealServer
+from harness.server import JSON_TYPE, Result, Server
+from headgate.client.http.shell import Http
+from headgate.client.kubeconfig import Access, read_access
+from headgate.nodes.hollow import Hollow
+from headgate.nodes.options import Options
+from headgate.nodes.shell import Fleet
+from headgate.nodes.template import Template, make_nodes
+
+Object = dict[str, Any]
+
+PATIENCE_S = 60.0
+CONTROLLERS = ("job", "replicaset", "deployment", "statefulset", "garbage-collector", "namespace")
+RATE = 1000  # requests per second: the processes' own brakes would only make the suite longer
+COMPLAINT = re.compile(r"^[EWF]\d{4} [\d:.]+ +\d+ (?P<where>[\w.]+):\d+\] (?P<text>.*)$")
+CHANGING = re.compile(
+    r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"  # uids
+    r"|127\.0\.0\.1:\d+"
+    r"|\b\d+(?:\.\d+)?(?:ns|µs|ms|s|m)\b"
+    r"|(?<=-)[a-z0-9]{5,10}\b"  # drawn and hashed ends of names
+    r"|\d+"
+)
+# A controller works from what its watch has shown so far. That it comes too late for an object is a matter of timing
+# on any server, and it tries again; a path or a kind that is not there is told in other words.
+COME_TOO_LATE = re.compile(r'the object has been modified|\b[a-z.]+ \\?"[^"]+" not found|UID in precondition')
+
+
+class Nodes:
+    """Hollow nodes on a server of somebody else, in a thread of their own."""
+
+    def __init__(self, server: Server, count: int, resources: dict[str, str]) -> None:
+        self._server = server
+        self._wanted = make_nodes(count, Template(resources=resources))
+        self._started = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
+        self._thread.start()
+        self._started.wait()
+
+    async def _run(self) -> None:
+        self._loop, self._done = asyncio.get_running_loop(), asyncio.Event()
+        access = read_access(self._server.kubeconfig.read_text())
+        assert isinstance(access, Access)
+        transport = Http(access, folder=self._server.kubeconfig.parent)
+        fleet = asyncio.create_task(Fleet(Hollow(Options(), self._wanted), transport).run())
+        self._started.set()
+        await self._done.wait()
+        fleet.cancel()
+        await asyncio.wait([fleet])
+        await transport.close()
+
+    def stop(self) -> None:
+        self._loop.call_soon_threadsafe(self._done.set)
+        self._thread.join()
+
+
+class ControlPlane:
+    def __init__(self, server: Server, programs: Path, folder: Path) -> None:
+        self.server = server
+        self._folder = folder
+        kubeconfig = str(server.kubeconfig)
+        config = folder / "scheduler.yaml"
+        config.write_text(yaml.safe_dump(_scheduler_config(kubeconfig)))
+        common = (f"--kubeconfig={kubeconfig}", "--leader-elect=true", "--secure-port=0")
+        self._processes = [
+            Process(
+                [
+                    *(str(programs / "kube-controller-manager"), *common),
+                    f"--controllers={','.join(f'{each}-controller' for each in CONTROLLERS)}",
+                    *(f"--kube-api-qps={RATE}", f"--kube-api-burst={RATE}", "--use-service-account-credentials=false"),
+                ],
+                folder / "kube-controller-manager.log",
+            ),
+            Process(
+                [str(programs / "kube-scheduler"), f"--config={config}", "--secure-port=0"],
+                folder / "kube-scheduler.log",
+            ),
+        ]
+
+    def stop(self) -> None:
+        for each in self._processes:
+            each.stop()
+
+    def complaints(self) -> set[str]:
+        """What the two say is wrong, once each, except that somebody else was faster."""
+        lines = (line for each in self._processes for line in each.log.read_text(errors="replace").splitlines())
+        found = (COMPLAINT.match(line) for line in lines if not COME_TOO_LATE.search(line))
+        return {f"{each['where']}: {CHANGING.sub('#', each['text'])}" for each in found if each}
+
+    def get(self, path: str) -> Any:
+        answer = self.server.request("GET", path)
+        return answer.json() if answer.status == 200 else None
+
+    def items(self, path: str) -> list[Object]:
+        found: list[Object] = self.get(path)["items"]
+        return found
+
+    def post(self, path: str, body: Object) -> None:
+        answer = self.server.request("POST", path, JSON_TYPE, json.dumps(body).encode())
+        assert answer.status == 201, answer
+
+    def kubectl(self, *arguments: str, stdin: Object | None = None) -> Result:
+        result = self.server.kubectl(arguments, None if stdin is None else json.dumps(stdin))
+        assert result.exit == 0, (self.server.name, arguments, result)
+        return result
+
+    def until(self, what: str, condition: Callable[[], Any]) -> Any:
+        """The first answer that is true."""
+        deadline_s = monotonic() + PATIENCE_S
+        while not (answer := condition()):
+            if monotonic() > deadline_s:
+                tails = "\n".join(each.tail(15) for each in self._processes)
+                raise AssertionError(f"{self.server.name}: {what} did not happen\n{tails}")
+            sleep(0.1)
+        return answer
+
+
+def _scheduler_config(kubeconfig: str) -> Object:
+    return {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "clientConnection": {"kubeconfig": kubeconfig, "qps": RATE, "burst": RATE},
+        "leaderElection": {"leaderElect": True},
+    }
+
+
+def embedded_server(folder: Path, programs: Path, nodes: int, resources: dict[str, str]) -> EmbeddedServer:
+    sizes = [f"--node-{name}={amount}" for name, amount in resources.items()]
+    flags = ("--components", "apiserver,nodes", "--nodes", str(nodes), *sizes)
+    return EmbeddedServer(folder, programs / "kubectl", flags)
+
+
+def real_server(folder: Path, programs: Path) -> RealServer:
+    return RealServer(folder, programs)
