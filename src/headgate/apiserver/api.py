@@ -13,6 +13,7 @@ from headgate.apiserver.access.accounts import Accounts
 from headgate.apiserver.access.authentication import Tokens
 from headgate.apiserver.access.policy import Policy
 from headgate.apiserver.access.user import User
+from headgate.apiserver.custom.catalog import Catalog
 from headgate.apiserver.kinds.form import Form, table_form
 from headgate.apiserver.kinds.kind import Kind
 from headgate.apiserver.kinds.table import KindTable
@@ -24,10 +25,13 @@ from headgate.store import Store
 
 
 class Api:
-    """``users`` maps a bearer token to who holds it; ``version`` is the document at ``/version``; without
-    ``time_zones`` the zone of a CronJob is only checked for its form; without ``accounts`` there are no tokens for
-    service accounts. With ``keeps_quota`` the usage of quotas is counted here,
-    and not left to a kube-controller-manager."""
+    """What all requests share.
+
+    ``kinds`` are those that are always there; ``users`` maps a bearer token to who holds it; ``version`` is the
+    document at ``/version``; without ``time_zones`` the zone of a CronJob is only checked for its form; without
+    ``accounts`` there are no tokens for service accounts. With ``keeps_quota`` the usage of quotas is counted here,
+    and not left to a kube-controller-manager.
+    """
 
     def __init__(
         self,
@@ -45,7 +49,7 @@ class Api:
     ) -> None:
         self.schemas: Final = schemas
         self.messages: Final = messages
-        self.kinds: Final = kinds
+        self._catalog: Final = Catalog(kinds, schemas, store)
         self.store: Final = store
         self.features: Final = features
         self.accounts: Final = accounts
@@ -56,6 +60,11 @@ class Api:
         self.keeps_quota: Final = keeps_quota
         self.webhooks: Final = WebhookIndex()
         self._forms: Final[dict[str, Form]] = {}
+
+    @property
+    def kinds(self) -> KindTable:
+        """Everything that is served now, custom kinds included."""
+        return self._catalog.table
 
     def form(self, kind: Kind) -> Form:
         form = kind.form or self._forms.get(kind.type_name)

@@ -15,6 +15,7 @@ from headgate.apiserver.call import Call
 from headgate.apiserver.kinds.form import Form
 from headgate.apiserver.kinds.kind import Kind
 from headgate.kube import codec, errors, protobuf, status
+from headgate.kube.json_text import Numbers
 from headgate.kube.schema import GroupVersionKind
 
 Object = dict[str, Any]
@@ -35,7 +36,7 @@ class Body(msgspec.Struct, frozen=True):
         return GroupVersionKind(*((group, version) if version else expected[:2]), kind or expected.kind)
 
 
-def read_body(call: Call) -> Body | str | status.ApiError:
+def read_body(call: Call, numbers: Numbers = "spelled") -> Body | str | status.ApiError:
     """The body opened far enough to know its type; a text if it cannot be, an error if nobody reads such a body."""
     media_type = negotiation.input_type(call.request.header("content-type"))
     if isinstance(media_type, status.ApiError):
@@ -44,7 +45,7 @@ def read_body(call: Call) -> Body | str | status.ApiError:
     if media_type == negotiation.PROTOBUF:
         envelope = protobuf.open_envelope(body)
         return envelope if isinstance(envelope, str) else Body(envelope.named, message=envelope.raw)
-    parsed = codec.decode_yaml(body) if media_type == negotiation.YAML else codec.decode_json(body, numbers="spelled")
+    parsed = codec.decode_yaml(body) if media_type == negotiation.YAML else codec.decode_json(body, numbers=numbers)
     named = codec.interpret(parsed)
     return named if isinstance(named, str) else Body(named, parsed)
 
@@ -65,7 +66,7 @@ def decode_object(
 ) -> Object | status.ApiError:
     """The body as an object of ``kind`` (or of an alias of the same form), defaulted; warnings go to the call."""
     expected, form = kind.gvk, call.api.form(kind)
-    body = read_body(call)
+    body = read_body(call, "whole" if form.custom else "spelled")
     if isinstance(body, status.ApiError):
         return body
     if isinstance(body, str):
@@ -79,6 +80,8 @@ def decode_object(
     if actual != expected and actual not in aliases:
         return _mismatch(call, actual, expected)
     decoded = form.decode(parsed.value)
+    if form.custom and not parsed.is_yaml:
+        decoded = msgspec.structs.replace(decoded, unknown=[*parsed.duplicates, *decoded.unknown])
     if decoded.error is not None:
         return status.bad_request(prefix + decoded.error)
     if field_validation == "Strict" and (problem := codec.strict_error(parsed, decoded)):

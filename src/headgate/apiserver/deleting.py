@@ -14,6 +14,7 @@ import msgspec
 
 from headgate.apiserver import admission, bodies, options, reading, records, views, writing
 from headgate.apiserver.call import Call
+from headgate.apiserver.custom import upkeep
 from headgate.apiserver.messages import Effect, Response
 from headgate.kube import codec, status, timestamps
 from headgate.kube.schema import GroupVersionKind
@@ -103,7 +104,7 @@ def delete(call: Call) -> Generator[Effect, Any, Response]:
     item = call.api.store.peek(call.kind.resource, call.namespace, call.route.name)
     if item is None:
         return views.refused(call, status.not_found(call.resource, call.route.name))
-    remove = delete_namespace if call.kind.resource == "namespaces" else delete_item
+    remove = _OWN_WAYS.get(call.kind.resource, delete_item)
     deleted = yield from remove(call, item, wanted)
     if isinstance(deleted, status.ApiError):
         return views.refused(call, deleted)
@@ -137,7 +138,7 @@ def delete_collection(call: Call) -> Generator[Effect, Any, Response]:
         item = call.api.store.peek(seen.resource, seen.namespace, seen.name)
         if item is None:
             continue
-        deleted = yield from delete_item(call, item, wanted)
+        deleted = yield from _OWN_WAYS.get(call.kind.resource, delete_item)(call, item, wanted)
         if isinstance(deleted, status.ApiError) and deleted.reason != "NotFound":
             return views.refused(call, deleted)
     # What somebody else is deleting at this moment must be gone for readers, too, when this is answered.
@@ -254,6 +255,25 @@ def delete_namespace(call: Call, item: Item, wanted: options.DeleteOptions) -> S
     staged = writing.stage(call, call.kind, marked)
     failure = yield from writing.commit(staged.revision)
     return failure or Deleted(writing.stamped(marked, staged), gone=False)
+
+
+def delete_definition(call: Call, item: Item, wanted: options.DeleteOptions) -> Steps:
+    """A definition is only marked: it goes with the last of its objects, which ``custom/upkeep.py`` sees to."""
+    obj = records.load(call.api, call.kind, item)
+    if "deletionTimestamp" in obj["metadata"]:
+        return (yield from delete_item(call, item, wanted))
+    admitted = yield from _admitted(call, item, wanted, _namespace_preconditions)
+    if isinstance(admitted, status.ApiError):
+        return admitted
+    marked = upkeep.mark(records.load(call.api, call.kind, admitted), call.now)
+    if wanted.dry_run:
+        return Deleted(marked, gone=False)
+    staged = writing.stage(call, call.kind, marked)
+    failure = yield from writing.commit(staged.revision)
+    return failure or Deleted(writing.stamped(marked, staged), gone=False)
+
+
+_OWN_WAYS: Final = {"namespaces": delete_namespace, upkeep.DEFINITIONS: delete_definition}
 
 
 def _namespace_preconditions(call: Call, obj: Object, wanted: options.DeleteOptions) -> status.ApiError | None:

@@ -63,7 +63,8 @@ class Response(msgspec.Struct, frozen=True):
 
 
 class Commit(msgspec.Struct, frozen=True):
-    """Make everything up to ``revision`` durable; send back ``None``, or the ``ApiError`` that says why it is not."""
+    """Make everything that is staged durable, ``revision`` above all; send back ``None``, or the ``ApiError`` that says
+    why it is not."""
 
     revision: Revision
 

@@ -21,6 +21,7 @@ from headgate.store import Item, Revision
 Object = dict[str, Any]
 
 _encoder: Final = msgspec.json.Encoder()
+_sorting_encoder: Final = msgspec.json.Encoder(order="sorted")
 _decoder: Final = msgspec.json.Decoder()
 
 
@@ -30,7 +31,12 @@ def type_prefix(kind: Kind) -> bytes:
 
 
 def encode(kind: Kind, obj: Mapping[str, Any]) -> bytes:
-    """``obj`` with its type first. Every stored object has metadata, so the prefix never stands alone."""
+    """``obj`` with its type first; custom objects, which are maps, in the order of their keys.
+
+    Every stored object has metadata, so the prefix never stands alone.
+    """
+    if kind.form is not None:
+        return _sorting_encoder.encode(obj)
     body = _encoder.encode({key: value for key, value in obj.items() if key not in ("kind", "apiVersion")})
     return type_prefix(kind) + body[1:]
 
@@ -47,6 +53,8 @@ def decode(data: bytes) -> Object:
 
 def tidy(api: Api, kind: Kind, obj: Object) -> Object:
     """``obj`` as the server prints it, type included."""
+    if kind.form is not None:
+        return kind.form.emit(obj)
     if not _keeps(api, kind):
         # What this version cannot say is said in annotations; going through the stored form writes them.
         obj = from_stored(kind, to_stored(kind, obj))
@@ -62,7 +70,9 @@ def _keeps(api: Api, kind: Kind) -> bool:
 
 def load(api: Api, kind: Kind, item: Item) -> Object:
     """A fresh copy of a stored object, in the version of ``kind``."""
-    obj = decode(item.data)
+    obj, form = decode(item.data), kind.form
+    if form is not None:
+        return obj if item.revision > form.since or form.from_stored is None else form.from_stored(obj)
     return obj if _keeps(api, kind) else from_stored(kind, obj)
 
 
@@ -76,7 +86,7 @@ def converter(api: Api, kind: Kind) -> Convert | None:
         here, there = views.get(obj.get("apiVersion", "")), views.get(api_version)
         if here is None or there is None:
             return None
-        moved = from_stored(there, to_stored(here, obj))
+        moved = {**obj, "apiVersion": api_version} if here.form else from_stored(there, to_stored(here, obj))
         return Converted(api.form(there).typed.shape, tidy(api, there, moved))
 
     return convert
@@ -84,6 +94,8 @@ def converter(api: Api, kind: Kind) -> Convert | None:
 
 def serve(api: Api, kind: Kind, item: Item) -> bytes:
     """What a GET of ``item`` answers in the version of ``kind``."""
+    if kind.form is not None:
+        return item.data if item.revision > kind.form.since else encode(kind, tidy(api, kind, load(api, kind, item)))
     return item.data if _keeps(api, kind) else encode(kind, tidy(api, kind, from_stored(kind, decode(item.data))))
 
 
@@ -101,8 +113,12 @@ def stamped(obj: Object, revision: Revision) -> Object:
 
 def make_item(api: Api, kind: Kind, obj: Object, revision: Revision) -> Item:
     """``obj`` as the write with this revision stores it. The caller's object is not changed."""
-    stored_kind = api.kinds.stored_view(kind)
-    obj = obj if stored_kind is kind else to_stored(kind, obj)
+    stored_kind, labels = api.kinds.stored_view(kind), kind.field_labels
+    if kind.form is not None:
+        stored_kind, labels = kind, kind.form.stored_labels
+        obj = obj if kind.form.to_stored is None else kind.form.to_stored(obj)
+    elif stored_kind is not kind:
+        obj, labels = to_stored(kind, obj), stored_kind.field_labels
     obj = stamped(obj, revision)
     metadata = obj["metadata"]
     return Item(
@@ -112,6 +128,6 @@ def make_item(api: Api, kind: Kind, obj: Object, revision: Revision) -> Item:
         uid=metadata.get("uid", ""),
         revision=revision,
         labels=metadata.get("labels") or {},
-        fields=stored_kind.selectable_fields(obj),
+        fields={each.label: each.value(obj) for each in labels},
         data=encode(stored_kind, obj),
     )

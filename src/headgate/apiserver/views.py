@@ -66,7 +66,8 @@ def object_answer(call: Call, code: int, obj: Object) -> Response:
     """One object, just written or read, in the view that was asked for. A Status is never converted."""
     view = call.output.view
     if view == "object" or obj.get("kind") == "Status":
-        return answer(call, code, obj)
+        own = call.kind.form is not None and obj.get("kind") == call.kind.kind
+        return answer(call, code, records.encode(call.kind, obj) if own else obj)
     converted = _converted(call, [obj], revision_of(obj), single=True)
     if isinstance(converted, status.ApiError):
         return refused(call, converted)
@@ -101,6 +102,8 @@ def list_answer(call: Call, items: Sequence[Item], list_meta: Object) -> Respons
 
 def _plain_list(call: Call, items: Sequence[Item], list_meta: Object) -> bytes:
     """Items of a typed list carry no type of their own: cut it off the stored bytes."""
+    if call.kind.form is not None:
+        return _custom_list(call, items, list_meta)
     cut = len(records.type_prefix(call.kind))
     served = (records.serve(call.api, call.kind, item) for item in items)
     return b"".join(
@@ -111,6 +114,19 @@ def _plain_list(call: Call, items: Sequence[Item], list_meta: Object) -> bytes:
             b',"items":[',
             b",".join(b"{" + data[cut:] for data in served),
             b"]}",
+        )
+    )
+
+
+def _custom_list(call: Call, items: Sequence[Item], list_meta: Object) -> bytes:
+    """Custom objects say their type in lists, too; so does the list, in the order of its keys."""
+    return b"".join(
+        (
+            b'{"apiVersion":"%s","items":[' % call.kind.api_version.encode(),
+            b",".join(records.serve(call.api, call.kind, item) for item in items),
+            b'],"kind":"%s","metadata":' % call.kind.list_kind.encode(),
+            _encoder.encode({"continue": "", **list_meta}),
+            b"}",
         )
     )
 

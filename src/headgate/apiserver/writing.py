@@ -16,6 +16,7 @@ import msgspec
 from headgate.apiserver import admission, quota, records, revisions
 from headgate.apiserver.access import escalation
 from headgate.apiserver.call import Call
+from headgate.apiserver.custom import upkeep
 from headgate.apiserver.kinds.kind import Kind
 from headgate.apiserver.messages import Commit, Effect
 from headgate.kube import errors, status
@@ -154,6 +155,8 @@ def stage(call: Call, kind: Kind, obj: Object, *, delete: bool = False) -> Item:
     item = records.make_item(call.api, kind, obj, revision)
     change = call.api.store.stage(item, delete=delete)
     quota.settle(call.api, change, call.route.subresource, call.now)
+    if kind.resource == upkeep.DEFINITIONS or (delete and kind.form is not None):
+        upkeep.follow(call, kind, item)
     return item
 
 

@@ -65,7 +65,10 @@ class _TooLarge(ValueError):
     """A number beyond what a float holds."""
 
 
-def decode_json(body: bytes, *, numbers: Literal["plain", "spelled", "whole"] = "plain") -> Parsed:
+Numbers = Literal["plain", "spelled", "whole"]
+
+
+def decode_json(body: bytes, *, numbers: Numbers = "plain") -> Parsed:
     """Read ``body``.
 
     ``numbers``: ``spelled`` keeps unusual spellings as :class:`Spelled`, for ``convert``, which quotes them; ``whole``

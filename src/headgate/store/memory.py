@@ -153,6 +153,10 @@ class Store:
             return Compacted(self._oldest)
         return self._shelf(resource).page(namespace, revision, after, limit)
 
+    def newest(self, resource: str) -> Revision:
+        """The revision of the last committed change of a resource; 0 if there never was one."""
+        return self._shelf(resource).newest
+
     def changes(self, resource: str, since: Revision, limit: int = 0) -> Sequence[Change] | Compacted:
         """Committed changes of a resource with a revision above ``since``, oldest first; a limit of zero means all."""
         if since < self._oldest:

@@ -29,10 +29,11 @@ def key_range(namespace: str | None) -> tuple[str, str | None]:
 class Shelf:
     """One resource."""
 
-    __slots__ = ("_dropped", "_history", "_keys", "items")
+    __slots__ = ("_dropped", "_history", "_keys", "items", "newest")
 
     def __init__(self) -> None:
         self.items: dict[str, Item] = {}
+        self.newest = Revision(0)
         self._keys = SortedKeys()
         self._history: list[Change] = []
         self._dropped = 0  # compacted entries still at the front of _history; cut off when they are the larger half
@@ -45,6 +46,7 @@ class Shelf:
     def put(self, item: Item, *, deleted: bool = False) -> None:
         """Makes one state the present without a memory of it."""
         key = key_of(item.namespace, item.name)
+        self.newest = item.revision
         if deleted:
             if self.items.pop(key, None) is not None:
                 self._keys.remove(key)

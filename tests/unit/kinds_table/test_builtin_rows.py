@@ -115,7 +115,7 @@ def test_pods_can_be_selected_by(label: str, value: str) -> None:
     row = pods.field_label(label)
     assert isinstance(row, FieldLabel)
     assert row.value(POD) == value
-    assert pods.selectable_fields(POD)[label] == value
+    assert {each.label: each.value(POD) for each in pods.field_labels}[label] == value
 
 
 @pytest.mark.parametrize(

@@ -106,7 +106,7 @@ def test_the_etag_follows_the_content() -> None:
         stored_version="v1",
     )
     before = discovery.etag(discovery.aggregated(BUILTIN, "/apis"))
-    after = discovery.etag(discovery.aggregated(BUILTIN.with_kinds([widget]), "/apis"))
+    after = discovery.etag(discovery.aggregated(BUILTIN.exchanged((), [widget]), "/apis"))
     assert before == discovery.etag(discovery.aggregated(BUILTIN, "/apis"))
     assert before != after
     assert before.startswith('"')

@@ -156,7 +156,7 @@ def test_a_kind_without_a_type_in_the_tables_is_any_object(tables: Schemas) -> N
         stored_as=("example.com", "queues"),
         stored_version="v1",
     )
-    found = document(tables, "apis/example.com/v1", BUILTIN.with_kinds([queue]))
+    found = document(tables, "apis/example.com/v1", BUILTIN.exchanged((), [queue]))
     schema = found["components"]["schemas"]["com.example.v1.Queue"]
     assert schema["x-kubernetes-preserve-unknown-fields"] is True
     assert schema["x-kubernetes-group-version-kind"] == [{"group": "example.com", "version": "v1", "kind": "Queue"}]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
@@ -18,6 +18,10 @@ from headgate.kube.defaults.registry import DEFAULTERS
 from headgate.kube.empties import forget_empties
 from headgate.kube.schema import GroupVersionKind, Schemas
 from headgate.kube.strategy import STRATEGIES, Strategy
+
+if TYPE_CHECKING:
+    from headgate.apiserver.kinds.kind import FieldLabel
+    from headgate.apiserver.tables.printer import Printer
 
 Object = dict[str, Any]
 
@@ -29,9 +33,24 @@ def _same(obj: Object) -> Object:
     return obj
 
 
-class Form(msgspec.Struct, frozen=True):
+ALWAYS: Final = 2**63  # above every revision
+
+
+class ScalePaths(NamedTuple):
+    """Where an object counts its replicas; ``selector`` is empty if it has none."""
+
+    spec: tuple[str, ...]
+    status: tuple[str, ...]
+    selector: tuple[str, ...] = ()
+
+
+class Form(msgspec.Struct, frozen=True, kw_only=True):
     """``decode`` makes an object of a plain value, ``default`` completes it in place, ``emit`` prints it, ``settle``
-    forgets of a printed object what storage cannot tell."""
+    forgets of a printed object what storage cannot tell.
+
+    ``from_stored`` brings a stored object into this form, if it was stored at revision ``since`` or earlier; it may
+    change what it is given. ``to_stored`` is the way back, None if there is nothing to do.
+    """
 
     decode: Callable[[Any], Decoded]
     default: Callable[[Object], None]
@@ -39,6 +58,13 @@ class Form(msgspec.Struct, frozen=True):
     typed: Typed
     strategy: Strategy
     settle: Callable[[Object], Object] = _same
+    custom: bool = False
+    printer: Printer | None = None
+    scale: ScalePaths | None = None
+    to_stored: Callable[[Object], Object] | None = None
+    from_stored: Callable[[Object], Object] | None = None
+    since: int = ALWAYS
+    stored_labels: tuple[FieldLabel, ...] = ()
 
 
 def table_form(schemas: Schemas, type_name: str, gvk: GroupVersionKind) -> Form:

@@ -96,6 +96,7 @@ class Kind(msgspec.Struct, frozen=True):
     field_labels: tuple[FieldLabel, ...] = METADATA_LABELS
     field_label_refusal: str = PLAIN_REFUSAL
     deprecated: str = ""  # the warning that every request for this kind gets
+    own_list_kind: str = ""  # if it is not the kind's name with "List" behind it
     form: Form | None = None  # of a custom kind; built-in ones have theirs in the schema tables
 
     @property
@@ -108,7 +109,7 @@ class Kind(msgspec.Struct, frozen=True):
 
     @property
     def list_kind(self) -> str:
-        return f"{self.kind}List"
+        return self.own_list_kind or f"{self.kind}List"
 
     @property
     def group_resource(self) -> str:
@@ -136,10 +137,6 @@ class Kind(msgspec.Struct, frozen=True):
 
     def subresource(self, name: str) -> Subresource | None:
         return next((each for each in self.subresources if each.name == name), None)
-
-    def selectable_fields(self, stored: Mapping[str, Any]) -> dict[str, str]:
-        """Every field label of this kind with its value in one stored object."""
-        return {each.label: each.value(stored) for each in self.field_labels}
 
     def field_label(self, label: str) -> FieldLabel | str:
         """The label's row, or the text of the 400 that a request for it gets."""

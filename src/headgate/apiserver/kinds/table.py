@@ -1,13 +1,13 @@
 """The table of served kinds: finding a row, and the order of groups and versions.
 
 A table never changes. Kinds that come and go at run time (custom resources) give a new table through
-:meth:`KindTable.with_kinds` and :meth:`KindTable.without`; whoever serves requests swaps one reference.
+:meth:`KindTable.exchanged`; whoever serves requests swaps one reference.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
@@ -71,7 +71,7 @@ class KindTable:
     def __init__(self, kinds: Iterable[Kind]) -> None:
         self._by_resource: Final = {(each.group, each.version, each.plural): each for each in kinds}
         self._by_gvk: Final = {each.gvk: each for each in self._by_resource.values()}
-        self._groups: Final = _grouped(self._by_resource.values())
+        self._groups: tuple[Group, ...] | None = None
         self._by_storage: Final[dict[str, tuple[Kind, ...]]] = {}
         for each in self._by_resource.values():
             self._by_storage[each.resource] = (*self._by_storage.get(each.resource, ()), each)
@@ -100,16 +100,34 @@ class KindTable:
 
     def groups(self) -> tuple[Group, ...]:
         """In the order of discovery; the core group, whose name is empty, comes first."""
+        if self._groups is None:
+            self._groups = _grouped(self._by_resource.values())
         return self._groups
 
     def group(self, name: str) -> Group | None:
-        return next((each for each in self._groups if each.name == name), None)
+        return next((each for each in self.groups() if each.name == name), None)
 
-    def with_kinds(self, kinds: Iterable[Kind]) -> KindTable:
-        return KindTable((*self._by_resource.values(), *kinds))
-
-    def without(self, unwanted: Callable[[Kind], bool]) -> KindTable:
-        return KindTable(each for each in self._by_resource.values() if not unwanted(each))
+    def exchanged(self, old: Iterable[Kind], new: Iterable[Kind]) -> KindTable:
+        """A table with ``new`` rows in place of ``old`` ones."""
+        gone, added = tuple(old), tuple(new)
+        if gone == added:
+            return self
+        table = KindTable(())
+        table._by_resource.update(self._by_resource)
+        table._by_gvk.update(self._by_gvk)
+        table._by_storage.update(self._by_storage)
+        for each in gone:
+            table._by_resource.pop((each.group, each.version, each.plural), None)
+            table._by_gvk.pop(each.gvk, None)
+            rest = tuple(view for view in table._by_storage.get(each.resource, ()) if view.gvk != each.gvk)
+            table._by_storage[each.resource] = rest
+            if not rest:
+                del table._by_storage[each.resource]
+        for each in added:
+            table._by_resource[each.group, each.version, each.plural] = each
+            table._by_gvk[each.gvk] = each
+            table._by_storage[each.resource] = (*table._by_storage.get(each.resource, ()), each)
+        return table
 
 
 def _grouped(kinds: Iterable[Kind]) -> tuple[Group, ...]:

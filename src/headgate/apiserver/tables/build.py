@@ -46,6 +46,8 @@ def table(
 
 
 def _printer(kind: Kind, items: Sequence[Object]) -> Printer:
+    if kind.form is not None and kind.form.printer is not None:
+        return kind.form.printer
     answered = items[0].get("kind") if items else None
     if answered and answered != kind.kind:
         group, _, _ = str(items[0].get("apiVersion") or "").rpartition("/")
@@ -54,7 +56,7 @@ def _printer(kind: Kind, items: Sequence[Object]) -> Printer:
 
 
 def _row(printer: Printer, kind: Kind, item: Object, now: float, include_object: str, version: str) -> Object:
-    stored = to_stored(kind, item) if item.get("kind") in (None, kind.kind) else item
+    stored = to_stored(kind, item) if kind.form is None and item.get("kind") in (None, kind.kind) else item
     row: Object = {"cells": printer.cells(stored, now)}
     conditions = printer.conditions(stored) if printer.conditions else None
     if conditions:

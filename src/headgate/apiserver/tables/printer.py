@@ -26,8 +26,8 @@ _EMPTY: Final[Object] = {}
 
 class Column(msgspec.Struct, frozen=True):
     name: str
-    type: Literal["string", "integer", "boolean", "date"]
-    format: Literal["", "name"]
+    type: str  # "string", "integer", "boolean", "date"; a custom kind may also have "number"
+    format: str  # "name" for the first, else whatever a custom kind says
     description: str
     priority: int
 

@@ -50,7 +50,7 @@ def _check_parts(shape: Shape, value: dict[str, Any], duplicates: bool) -> list[
     out: list[Problem] = []
     for name, below in value.items():
         part = shape.parts.get(name)
-        if part is None and shape.kind is Kind.STRUCT:
+        if part is None and shape.kind is Kind.STRUCT and shape.item is None:
             # The rest of this level is not looked at.
             out.append((f".{name}", "field not declared in schema"))
             break

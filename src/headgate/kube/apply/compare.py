@@ -65,6 +65,8 @@ def whole(shape: Shape, value: Any) -> FieldSet:
             if name in parts:
                 element, part = parts[name]
                 out[element] = {} if part.whole or not below else whole(part, below)
+            elif shape.item is not None:
+                out[f"f:{name}"] = whole(shape.item, below)
     elif kind is LIST:
         item = shape.item or ANY
         for element, items in _by_element(shape, value).items():

@@ -33,6 +33,8 @@ def _owned_struct(shape: Shape, value: dict[str, Any]) -> FieldSet:
     for name, below in value.items():
         part = shape.parts.get(name)
         if part is None:
+            if shape.item is not None:
+                out[f"f:{name}"] = _member(owned_fields(shape.item, below))
             continue
         if _is_leaf(part.shape, below):
             out[part.element] = {}
@@ -90,7 +92,7 @@ def below_of(shape: Shape | None, element: str) -> Shape | None:
             return part.shape
         if shape.kind is Kind.ANY:
             return None if shape.atomic else ANY
-        return shape.item if shape.kind is Kind.MAP else None
+        return shape.item if shape.kind is not Kind.LIST else None
     return shape.item if shape.kind is Kind.LIST and element[:2] == "k:" else None
 
 

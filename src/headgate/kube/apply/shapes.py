@@ -46,7 +46,7 @@ class Shape:
         self.kind = kind
         self.atomic = atomic
         self.scalar = scalar  # "string", "numeric", "boolean" or "untyped"
-        self.item = item  # of a map or list
+        self.item = item  # of a map or list; of a struct, what fields without a part are: None if there are none
         self.parts: dict[str, Part] = {}  # of a struct
         self.keys: tuple[str, ...] | None = None  # of a list: None: no identity, (): a set, else the key fields, sorted
         self.defaults: Mapping[str, Any] = {}  # of absent key fields

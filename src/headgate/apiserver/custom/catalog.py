@@ -1,0 +1,57 @@
+"""The table of kinds as it is now: the built-in rows and those of the definitions in the store.
+
+Readers and writers are served by the definitions that are *committed*. The table is brought up to date when it is
+asked for and a definition has changed since, one definition at a time; between changes it costs one comparison.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headgate.apiserver.custom.definition import Definition, read_definition
+from headgate.apiserver.kinds.table import KindTable
+from headgate.kube.schema import Schemas
+from headgate.store import Change, Compacted, Item, Revision, Store
+
+DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
+
+
+class Catalog:
+    def __init__(self, builtin: KindTable, schemas: Schemas, store: Store) -> None:
+        self._schemas: Final = schemas
+        self._store: Final = store
+        self._table = builtin
+        self._definitions: dict[str, Definition] = {}
+        self._seen = Revision(0)
+
+    @property
+    def table(self) -> KindTable:
+        newest = self._store.newest(DEFINITIONS)
+        if newest != self._seen:
+            self._follow()
+            self._seen = newest
+        return self._table
+
+    def _follow(self) -> None:
+        changes = self._store.changes(DEFINITIONS, self._seen)
+        if isinstance(changes, Compacted):
+            self._read_all()
+            return
+        last: dict[str, Change] = {change.item.name: change for change in changes}
+        for name, change in last.items():
+            self._put(name, None if change.deleted else change.item)
+
+    def _read_all(self) -> None:
+        page = self._store.page(DEFINITIONS, None)
+        items = {} if isinstance(page, Compacted) else {item.name: item for item in page.items}
+        for name in self._definitions.keys() - items.keys():
+            self._put(name, None)
+        for name, item in items.items():
+            self._put(name, item)
+
+    def _put(self, name: str, item: Item | None) -> None:
+        before = self._definitions.pop(name, None)
+        after = None if item is None else read_definition(self._schemas, item, before)
+        if after is not None:
+            self._definitions[name] = after
+        self._table = self._table.exchanged(before.kinds if before else (), after.kinds if after else ())

@@ -1,0 +1,62 @@
+"""The columns of a custom kind: its name, then what ``additionalPrinterColumns`` asks for, else its age."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from headgate.apiserver.tables.printer import NAME, Cells, Column, Object, Printer, name_of, since
+from headgate.kube.jsonpath import JsonPath, parse_path
+from headgate.kube.patch.go_text import go_text
+
+_AGE: Final[dict[str, Any]] = {
+    "name": "Age",
+    "type": "date",
+    "jsonPath": ".metadata.creationTimestamp",
+    "description": "Time since creation.",
+}
+
+
+def make_printer(columns: Sequence[dict[str, Any]]) -> Printer:
+    wanted = columns or (_AGE,)
+    paths: list[tuple[str, JsonPath]] = []
+    shown = [NAME]
+    for column in wanted:
+        path = parse_path(column["jsonPath"])
+        if isinstance(path, str):  # refused when the definition was written; old ones may have it
+            break
+        paths.append((column["type"], path))
+        description = f"Custom resource definition column (in JSONPath format): {column['jsonPath']}"
+        shown.append(
+            Column(
+                column["name"],
+                column["type"],
+                column.get("format") or "",
+                column.get("description") or description,
+                column.get("priority") or 0,
+            )
+        )
+
+    def cells(obj: Object, now: float) -> Cells:
+        return [name_of(obj), *(_cell(kind, path.first(obj), now) for kind, path in paths)]
+
+    return Printer(tuple(shown), cells, empty_rows="[]")
+
+
+def _cell(kind: str, found: tuple[Any, ...], now: float) -> Any:
+    if not found:
+        return None
+    value = found[0]
+    match kind:
+        case "string":
+            return value if isinstance(value, str) else go_text(value)
+        case "integer" if isinstance(value, (int, float)) and not isinstance(value, bool):
+            return int(value)
+        case "number" if isinstance(value, (int, float)) and not isinstance(value, bool):
+            return value
+        case "boolean" if isinstance(value, bool):
+            return value
+        case "date" if isinstance(value, str):
+            return since(value, now)
+        case _:
+            return None

@@ -1,0 +1,214 @@
+"""The kinds that one CustomResourceDefinition defines, compiled.
+
+A definition is served once its names are accepted, in the versions that it marks as served. Each version is a row of
+the table of kinds with a form of its own (``kinds/form.py``): decoding prunes by its schema, reading brings objects
+that were stored under an older schema, or in another version, into shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+
+from headgate.apiserver.custom.columns import make_printer
+from headgate.apiserver.custom.decoding import Decoder
+from headgate.apiserver.custom.strategy import make_strategy
+from headgate.apiserver.kinds.form import ALWAYS, Form, ScalePaths
+from headgate.apiserver.kinds.kind import METADATA_LABELS, FieldLabel, Kind, Subresource
+from headgate.apiserver.kinds.table import version_order
+from headgate.kube.schema import GroupVersionKind, Schemas
+from headgate.kube.structural.defaulting import fill
+from headgate.kube.structural.node import as_resource
+from headgate.kube.structural.shapes import typed_by
+from headgate.store import Item, Revision
+
+Object = dict[str, Any]
+
+VERBS: Final = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
+_ENDING_VERBS: Final = ("delete", "deletecollection", "get", "list", "watch")
+_READ_WRITE: Final = ("get", "patch", "update")
+_REFUSAL: Final = "field label not supported: {label}"
+
+
+class Definition(msgspec.Struct, frozen=True):
+    """``spec`` and ``names`` are what the kinds were made from; ``ending``: no new objects."""
+
+    uid: str
+    spec: Object
+    names: Object
+    ending: bool
+    kinds: tuple[Kind, ...]
+
+
+def is_true(definition: Mapping[str, Any], condition: str) -> bool:
+    conditions = (definition.get("status") or {}).get("conditions") or ()
+    return any(each.get("type") == condition and each.get("status") == "True" for each in conditions)
+
+
+def read_definition(schemas: Schemas, item: Item, before: Definition | None) -> Definition | None:
+    """What ``item`` defines, or None while it is not served. Without a change of its spec nothing is compiled again."""
+    stored: Object = msgspec.json.decode(item.data)
+    if not is_true(stored, "Established"):
+        return None
+    spec, names = stored["spec"], stored["status"]["acceptedNames"]
+    ending = is_true(stored, "Terminating")
+    if before is not None and (before.uid, before.spec, before.names) == (item.uid, spec, names):
+        if before.ending == ending:
+            return before
+        kinds = tuple(msgspec.structs.replace(kind, verbs=_verbs(ending)) for kind in before.kinds)
+        return msgspec.structs.replace(before, ending=ending, kinds=kinds)
+    kinds = tuple(_make_kinds(schemas, spec, names, ending, item.revision))
+    return Definition(item.uid, spec, names, ending, kinds)
+
+
+def _verbs(ending: bool) -> tuple[str, ...]:
+    return _ENDING_VERBS if ending else VERBS
+
+
+def _make_kinds(schemas: Schemas, spec: Object, names: Object, ending: bool, since: Revision) -> list[Kind]:
+    stored_version = next(each["name"] for each in spec["versions"] if each.get("storage"))
+    labels = _selectable(spec)
+    return [
+        _make_kind(schemas, spec, names, version, stored_version, labels, ending, since)
+        for version in spec["versions"]
+        if version.get("served")
+    ]
+
+
+def _make_kind(
+    schemas: Schemas,
+    spec: Object,
+    names: Object,
+    version: Object,
+    stored_version: str,
+    stored_labels: tuple[FieldLabel, ...],
+    ending: bool,
+    since: Revision,
+) -> Kind:
+    group, name = spec["group"], version["name"]
+    gvk = GroupVersionKind(group, name, names["kind"])
+    namespaced = spec["scope"] == "Namespaced"
+    return Kind(
+        group=group,
+        version=name,
+        kind=names["kind"],
+        plural=names["plural"],
+        singular=names["singular"],
+        namespaced=namespaced,
+        verbs=_verbs(ending),
+        type_name=".".join([*reversed(group.split(".")), name, names["kind"]]),
+        stored_as=(group, names["plural"]),
+        stored_version=stored_version,
+        short_names=tuple(names.get("shortNames") or ()),
+        categories=tuple(names.get("categories") or ()),
+        subresources=_subresources(gvk, version),
+        field_labels=_labels(namespaced, version),
+        field_label_refusal=_REFUSAL,
+        deprecated=_deprecation(spec, version),
+        own_list_kind=names["listKind"],
+        form=_make_form(schemas, gvk, spec, version, stored_version, stored_labels, since),
+    )
+
+
+def _make_form(
+    schemas: Schemas,
+    gvk: GroupVersionKind,
+    spec: Object,
+    version: Object,
+    stored_version: str,
+    stored_labels: tuple[FieldLabel, ...],
+    since: Revision,
+) -> Form:
+    schema: Object = (version.get("schema") or {}).get("openAPIV3Schema") or {}
+    root = as_resource(schema)
+    decoder = Decoder(schemas, gvk, root)
+    subresources = version.get("subresources") or {}
+    scale = _scale_paths(subresources.get("scale"))
+    stored_api_version = GroupVersionKind(spec["group"], stored_version, "").api_version
+    is_stored = version["name"] == stored_version
+    return Form(
+        decode=decoder.decode,
+        default=partial(_fill, root=root),
+        emit=decoder.emit,
+        typed=typed_by(schemas, gvk, schema),
+        strategy=make_strategy(
+            gvk,
+            schema,
+            root,
+            namespaced=spec["scope"] == "Namespaced",
+            has_status=subresources.get("status") is not None,
+            scale=scale,
+        ),
+        custom=True,
+        printer=make_printer(version.get("additionalPrinterColumns") or ()),
+        scale=scale,
+        to_stored=None if is_stored else partial(_renamed, api_version=stored_api_version),
+        from_stored=decoder.revive,
+        since=since if is_stored else ALWAYS,
+        stored_labels=stored_labels,
+    )
+
+
+def _fill(obj: Object, root: Any) -> None:
+    fill(obj, root)
+
+
+def _renamed(obj: Object, api_version: str) -> Object:
+    return {**obj, "apiVersion": api_version}
+
+
+def _scale_paths(scale: Object | None) -> ScalePaths | None:
+    if scale is None:
+        return None
+    spec, status = (_steps(scale[f"{side}ReplicasPath"]) for side in ("spec", "status"))
+    selector = scale.get("labelSelectorPath")
+    return ScalePaths(spec, status, _steps(selector) if selector else ())
+
+
+def _steps(path: str) -> tuple[str, ...]:
+    return tuple(path.removeprefix(".").split("."))
+
+
+def _subresources(gvk: GroupVersionKind, version: Object) -> tuple[Subresource, ...]:
+    wanted = version.get("subresources") or {}
+    rows = []
+    if wanted.get("status") is not None:
+        rows.append(Subresource("status", gvk.kind, gvk.group, gvk.version, _READ_WRITE))
+    if wanted.get("scale") is not None:
+        rows.append(Subresource("scale", "Scale", "autoscaling", "v1", _READ_WRITE))
+    return tuple(rows)
+
+
+def _labels(namespaced: bool, version: Object) -> tuple[FieldLabel, ...]:
+    own = tuple(_label(each["jsonPath"]) for each in version.get("selectableFields") or ())
+    return (*(METADATA_LABELS if namespaced else METADATA_LABELS[:1]), *own)
+
+
+def _label(path: str) -> FieldLabel:
+    steps = _steps(path)
+    return FieldLabel(".".join(steps), (steps,))
+
+
+def _selectable(spec: Object) -> tuple[FieldLabel, ...]:
+    """Everything that some version can select on: what is kept with each object."""
+    paths = [each["jsonPath"] for version in spec["versions"] for each in version.get("selectableFields") or ()]
+    return (*METADATA_LABELS, *(_label(path) for path in dict.fromkeys(paths)))
+
+
+def _deprecation(spec: Object, version: Object) -> str:
+    """The warning of a version that is on its way out, naming a better one if there is one."""
+    if not version.get("deprecated"):
+        return ""
+    if version.get("deprecationWarning") is not None:
+        return str(version["deprecationWarning"])
+    group, kind, name = spec["group"], spec["names"]["kind"], version["name"]
+    better = [
+        each["name"]
+        for each in spec["versions"]
+        if each.get("served") and not each.get("deprecated") and version_order(each["name"]) < version_order(name)
+    ]
+    text = f"{group}/{name} {kind} is deprecated"
+    return f"{text}; use {group}/{min(better, key=version_order)} {kind}" if better else text

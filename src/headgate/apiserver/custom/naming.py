@@ -1,0 +1,119 @@
+"""Which names a definition is given, and when it is established.
+
+Within a group a plural, a singular or a short name means one thing only, and so do a kind and a list kind. Names that
+are free are accepted; for the others the definition keeps what it had. Once all names are accepted it is established,
+and stays so whatever happens to its names later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from headgate.kube.conditions import find, is_true, with_condition
+from headgate.kube.errors import quote
+
+Object = dict[str, Any]
+
+_RESOURCES: Final = ("plural", "singular")
+_KINDS: Final = ("kind", "listKind")
+_REASONS: Final = {
+    "plural": "PluralConflict",
+    "singular": "SingularConflict",
+    "shortNames": "ShortNamesConflict",
+    "kind": "KindConflict",
+    "listKind": "ListKindConflict",
+}
+
+
+class Taken(NamedTuple):
+    resources: set[str]
+    kinds: set[str]
+
+    def add(self, names: Mapping[str, Any]) -> None:
+        self.resources.update(names.get(field) or "" for field in _RESOURCES)
+        self.resources.update(names.get("shortNames") or ())
+        self.kinds.update(names.get(field) or "" for field in _KINDS)
+
+
+def accept(definition: Object, taken: Taken, now: str) -> Object | None:
+    """The status with the names that the definition is given; None if nothing changes."""
+    status = definition.get("status") or {}
+    wanted, had = definition["spec"]["names"], status.get("acceptedNames") or {}
+    if wanted == {name: value for name, value in had.items() if value}:
+        return None
+    names, condition = _decide(wanted, had, taken)
+    conditions = status.get("conditions") or []
+    after = with_condition(conditions, condition, now)
+    if names == had and after is conditions:
+        return None
+    conditions = after
+    established = _established(conditions, condition)
+    return {**status, "acceptedNames": names, "conditions": with_condition(conditions, established, now)}
+
+
+def _decide(wanted: Object, had: Object, taken: Taken) -> tuple[Object, Object]:
+    names = dict(had)
+    problem = ("NoConflicts", "no conflicts found")
+    for field in ("plural", "singular", "shortNames", "kind", "listKind"):
+        used = taken.kinds if field in _KINDS else taken.resources
+        conflict = _short_conflict(wanted, had, used) if field == "shortNames" else _conflict(wanted, had, field, used)
+        if conflict:
+            problem = (_REASONS[field], conflict)
+        else:
+            _copy(field, wanted, names)
+    _copy("categories", wanted, names)
+    reason, message = problem
+    status = "True" if reason == "NoConflicts" else "False"
+    return names, {"type": "NamesAccepted", "status": status, "reason": reason, "message": message}
+
+
+def _copy(field: str, wanted: Object, names: Object) -> None:
+    names.pop(field, None)
+    if wanted.get(field):
+        names[field] = wanted[field]
+
+
+def _conflict(wanted: Object, had: Object, field: str, used: set[str]) -> str:
+    name = wanted.get(field) or ""
+    return "" if name == (had.get(field) or "") or name not in used else f"{quote(name)} is already in use"
+
+
+def _short_conflict(wanted: Object, had: Object, used: set[str]) -> str:
+    own = had.get("shortNames") or ()
+    texts = [
+        f"{quote(name)} is already in use"
+        for name in wanted.get("shortNames") or ()
+        if name not in own and name in used
+    ]
+    distinct = list(dict.fromkeys(texts))
+    return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]" if distinct else ""
+
+
+def _established(conditions: list[Object], accepted: Object) -> Object:
+    """Not yet, at first: that comes as a write of its own."""
+    old = find(conditions, "Established")
+    if old is not None and old["status"] == "True":
+        return old
+    if accepted["status"] == "True":
+        reason, message = "Installing", "the initial names have been accepted"
+    elif old is not None:
+        return old
+    else:
+        reason, message = "NotAccepted", "not all names are accepted"
+    return {"type": "Established", "status": "False", "reason": reason, "message": message}
+
+
+def establish(definition: Object, now: str) -> Object | None:
+    """The status of a definition whose names are all accepted for the first time; None if it is not at that point."""
+    status = definition["status"]
+    conditions = status.get("conditions") or []
+    if is_true(conditions, "Established") or not is_true(conditions, "NamesAccepted"):
+        return None
+    established = {
+        "type": "Established",
+        "status": "True",
+        "reason": "InitialNamesAccepted",
+        "message": "the initial names have been accepted",
+    }
+    return {**status, "conditions": with_condition(conditions, established, now)}

@@ -1,0 +1,175 @@
+"""What the server itself writes after a definition was written: accepted names, conditions, and its end.
+
+In Kubernetes controllers inside the API server do this some moments later; here it is staged in the same breath, so
+that a definition serves its kinds as soon as its creation is answered, and its objects go with it. The writes are the
+same, one by one, and watchers see each.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from headgate.apiserver import records
+from headgate.apiserver.call import Call
+from headgate.apiserver.custom import naming
+from headgate.apiserver.custom.definition import is_true
+from headgate.apiserver.kinds.kind import Kind
+from headgate.kube.apply import track_update
+from headgate.kube.conditions import find, with_condition
+from headgate.kube.schema import GroupVersionKind
+from headgate.kube.strategy.prepare import SPEC_AND_METADATA
+from headgate.store import Item
+
+Object = dict[str, Any]
+
+DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
+PENDING: Final = "InstanceDeletionPending"
+CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"
+_MANAGER: Final = "kube-apiserver"
+_DEFINITION: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
+
+
+def follow(call: Call, kind: Kind, item: Item) -> None:
+    """``item`` was just staged: a definition, or the end of a custom object."""
+    if kind.resource == DEFINITIONS:
+        _follow_definition(call, kind, item.name)
+        return
+    definition = call.api.store.peek(DEFINITIONS, "", item.resource)
+    row = call.api.kinds.by_gvk(_DEFINITION)
+    if definition is not None and row is not None:
+        obj = records.decode(definition.data)
+        if _is_ending(obj) and _reason(obj) != PENDING:
+            _finish(call, row, obj)
+
+
+def _follow_definition(call: Call, kind: Kind, name: str) -> None:
+    """Settle one definition; if it took or gave up names, see to the others of its group."""
+    item = call.api.store.peek(DEFINITIONS, "", name)
+    if item is None or _settle(call, kind, records.decode(item.data)):
+        for other in _others(call, name):
+            _settle(call, kind, records.decode(other.data))
+
+
+def _settle(call: Call, kind: Kind, definition: Object) -> bool:
+    """Write what follows for one definition; whether its names changed."""
+    if _is_ending(definition):
+        if _reason(definition) == PENDING:
+            _end(call, kind, definition)
+        return False
+    changed = naming.accept(definition, _taken(call, definition["spec"]["group"]), call.now)
+    if changed is not None:
+        definition = _write_status(call, kind, definition, changed)
+    established = naming.establish(definition, call.now)
+    if established is not None:
+        _write_status(call, kind, definition, established)
+    return changed is not None
+
+
+def _others(call: Call, name: str) -> list[Item]:
+    group = name.partition(".")[2]
+    everything = call.api.store.peek_all(DEFINITIONS, None)
+    return [item for item in everything if item.name != name and item.name.partition(".")[2] == group]
+
+
+def _reason(definition: Object) -> str:
+    """Why it is on its way out."""
+    found = find(definition["status"].get("conditions"), "Terminating")
+    return "" if found is None else str(found.get("reason"))
+
+
+def _taken(call: Call, group: str) -> naming.Taken:
+    """The names that the definitions of a group have been given."""
+    taken = naming.Taken(set(), set())
+    for item in call.api.store.peek_all(DEFINITIONS, None):
+        if item.name.partition(".")[2] == group:
+            taken.add(records.decode(item.data)["status"].get("acceptedNames") or {})
+    return taken
+
+
+def _write_status(call: Call, kind: Kind, old: Object, status: Object) -> Object:
+    tracked = track_update(
+        call.api.form(kind).typed,
+        old,
+        records.tidy(call.api, kind, {**old, "status": status}),
+        manager=_MANAGER,
+        api_version=kind.api_version,
+        subresource="status",
+        now=call.now,
+        reset=SPEC_AND_METADATA,
+    )
+    return _stage(call, kind, tracked)
+
+
+def _stage(call: Call, kind: Kind, obj: Object, *, delete: bool = False) -> Object:
+    store = call.api.store
+    item = records.make_item(call.api, kind, obj, store.next_revision())
+    store.stage(item, delete=delete)
+    return records.stamped(obj, item.revision)
+
+
+def mark(definition: Object, now: str) -> Object:
+    """A definition as its deletion leaves it at first."""
+    metadata = {**definition["metadata"], "deletionTimestamp": now}
+    finalizers = metadata.get("finalizers") or []
+    metadata["finalizers"] = finalizers if CLEANUP in finalizers else [*finalizers, CLEANUP]
+    message = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
+    status = _with(definition["status"], _terminating("True", PENDING, message), now)
+    return {**definition, "metadata": metadata, "status": status}
+
+
+def _is_ending(definition: Object) -> bool:
+    metadata = definition["metadata"]
+    return "deletionTimestamp" in metadata and CLEANUP in (metadata.get("finalizers") or ())
+
+
+def _end(call: Call, kind: Kind, definition: Object) -> None:
+    """Delete all objects of a definition that was told to go, and it, too, once none is left."""
+    progress = _terminating("True", "InstanceDeletionInProgress", "CustomResource deletion is in progress")
+    definition = _write_status(call, kind, definition, _with(definition["status"], progress, call.now))
+    if not is_true(definition, "Established"):
+        reason = _terminating("False", "NeverEstablished", "resource was never established")
+        _remove(call, kind, definition, reason)
+        return
+    resource = definition["metadata"]["name"]
+    views = call.api.kinds.by_storage(resource)
+    if views:
+        for item in list(call.api.store.peek_all(resource, None)):
+            _delete_instance(call, views[0], item)
+    _finish(call, kind, definition)
+
+
+def _delete_instance(call: Call, kind: Kind, item: Item) -> None:
+    obj = records.load(call.api, kind, item)
+    metadata = dict(obj["metadata"])
+    if not metadata.get("finalizers"):
+        _stage(call, kind, obj, delete=True)
+    elif "deletionTimestamp" not in metadata:
+        metadata["deletionTimestamp"], metadata["deletionGracePeriodSeconds"] = call.now, 0
+        metadata["generation"] = metadata.get("generation", 0) + 1
+        _stage(call, kind, records.tidy(call.api, kind, {**obj, "metadata": metadata}))
+
+
+def _finish(call: Call, kind: Kind, definition: Object) -> None:
+    resource = definition["metadata"]["name"]
+    if any(True for _ in call.api.store.peek_all(resource, None)):
+        return  # some wait for finalizers: the last one that goes comes back here
+    _remove(call, kind, definition, _terminating("False", "InstanceDeletionCompleted", "removed all instances"))
+
+
+def _remove(call: Call, kind: Kind, definition: Object, condition: Object) -> None:
+    left = [each for each in definition["metadata"]["finalizers"] if each != CLEANUP]
+    if left:
+        metadata = {**definition["metadata"], "finalizers": left}
+        status = _with(definition["status"], condition, call.now)
+        _write_status(call, kind, {**definition, "metadata": metadata}, status)
+        return
+    _stage(call, kind, definition, delete=True)
+    _follow_definition(call, kind, definition["metadata"]["name"])
+
+
+def _with(status: Object, condition: Object, now: str) -> Object:
+    return {**status, "conditions": with_condition(status.get("conditions"), condition, now)}
+
+
+def _terminating(status: str, reason: str, message: str) -> Object:
+    return {"type": "Terminating", "status": status, "reason": reason, "message": message}
