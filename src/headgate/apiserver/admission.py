@@ -17,6 +17,7 @@ from headgate.apiserver import options, records
 from headgate.apiserver.builtin.attributes import Attributes, Operation
 from headgate.apiserver.builtin.plugins import mutate, validate
 from headgate.apiserver.call import Call
+from headgate.apiserver.custom import upkeep
 from headgate.apiserver.messages import Effect
 from headgate.apiserver.webhooks import dispatch
 from headgate.apiserver.webhooks.hook import RESOURCES, unsupported
@@ -35,6 +36,9 @@ _CONFIGURATIONS: Final = frozenset(RESOURCES.values())
 
 def admit_create(call: Call, obj: Object) -> Admitting:
     """``obj``, which may be changed, or what it became."""
+    ending = upkeep.refusal(call, obj) if call.kind.form is not None else None
+    if ending is not None:
+        return ending
     return (yield from _admit(call, _attributes(call, "CREATE", obj), obj, None))
 
 

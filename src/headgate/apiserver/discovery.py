@@ -85,7 +85,7 @@ def _aggregated_resource(kind: Kind) -> Object:
         "responseKind": {"group": "", "version": "", "kind": kind.kind},
         "scope": "Namespaced" if kind.namespaced else "Cluster",
         "singularResource": kind.singular,
-        "verbs": kind.verbs,
+        "verbs": kind.offered_verbs,
     }
     if kind.short_names:
         out["shortNames"] = kind.short_names
@@ -157,7 +157,7 @@ def _api_resources(kind: Kind) -> Iterable[Object]:
         "singularName": kind.singular,
         "namespaced": kind.namespaced,
         "kind": kind.kind,
-        "verbs": kind.verbs,
+        "verbs": kind.offered_verbs,
     }
     if kind.short_names:
         out["shortNames"] = kind.short_names

@@ -102,6 +102,9 @@ def _create_once(call: Call, obj: Object, dry_run: bool) -> Steps:
     present = store.peek(kind.resource, metadata.get("namespace", ""), name)
     if present is not None:
         return _already_exists(call, present)
+    ending = upkeep.refusal(call, prepared) if kind.form is not None else None
+    if ending is not None:
+        return ending
     if dry_run:
         return Written(prepared, created=True)
     stored = stage(call, kind, prepared)

@@ -28,7 +28,6 @@ from headgate.store import Item, Revision
 Object = dict[str, Any]
 
 VERBS: Final = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
-_ENDING_VERBS: Final = ("delete", "deletecollection", "get", "list", "watch")
 _READ_WRITE: Final = ("get", "patch", "update")
 _REFUSAL: Final = "field label not supported: {label}"
 
@@ -58,14 +57,10 @@ def read_definition(schemas: Schemas, item: Item, before: Definition | None) -> 
     if before is not None and (before.uid, before.spec, before.names) == (item.uid, spec, names):
         if before.ending == ending:
             return before
-        kinds = tuple(msgspec.structs.replace(kind, verbs=_verbs(ending)) for kind in before.kinds)
+        kinds = tuple(msgspec.structs.replace(kind, ending=ending) for kind in before.kinds)
         return msgspec.structs.replace(before, ending=ending, kinds=kinds)
     kinds = tuple(_make_kinds(schemas, spec, names, ending, item.revision))
     return Definition(item.uid, spec, names, ending, kinds)
-
-
-def _verbs(ending: bool) -> tuple[str, ...]:
-    return _ENDING_VERBS if ending else VERBS
 
 
 def _make_kinds(schemas: Schemas, spec: Object, names: Object, ending: bool, since: Revision) -> list[Kind]:
@@ -98,7 +93,8 @@ def _make_kind(
         plural=names["plural"],
         singular=names["singular"],
         namespaced=namespaced,
-        verbs=_verbs(ending),
+        verbs=VERBS,
+        ending=ending,
         type_name=".".join([*reversed(group.split(".")), name, names["kind"]]),
         stored_as=(group, names["plural"]),
         stored_version=stored_version,

@@ -14,6 +14,7 @@ from headgate.apiserver.call import Call
 from headgate.apiserver.custom import naming
 from headgate.apiserver.custom.definition import is_true
 from headgate.apiserver.kinds.kind import Kind
+from headgate.kube import status
 from headgate.kube.apply import track_update
 from headgate.kube.conditions import find, with_condition
 from headgate.kube.schema import GroupVersionKind
@@ -40,6 +41,19 @@ def follow(call: Call, kind: Kind, item: Item) -> None:
         obj = records.decode(definition.data)
         if _is_ending(obj) and _reason(obj) != PENDING:
             _finish(call, row, obj)
+
+
+def refusal(call: Call, obj: Object) -> status.ApiError | None:
+    """Why no object of a custom kind may be created just now: its definition goes, or is gone for writers already."""
+    item = call.api.store.peek(DEFINITIONS, "", call.kind.resource)
+    if item is None:
+        return status.unknown_path()
+    if not call.kind.ending and item.revision <= call.api.store.committed:
+        return None
+    if not is_true(records.decode(item.data), "Terminating"):
+        return None
+    text = "create not allowed while custom resource definition is terminating"
+    return status.forbidden(call.resource, call.route.name or obj["metadata"].get("name", ""), text)
 
 
 def _follow_definition(call: Call, kind: Kind, name: str) -> None:
@@ -86,11 +100,11 @@ def _taken(call: Call, group: str) -> naming.Taken:
     return taken
 
 
-def _write_status(call: Call, kind: Kind, old: Object, status: Object) -> Object:
+def _write_status(call: Call, kind: Kind, old: Object, new_status: Object) -> Object:
     tracked = track_update(
         call.api.form(kind).typed,
         old,
-        records.tidy(call.api, kind, {**old, "status": status}),
+        records.tidy(call.api, kind, {**old, "status": new_status}),
         manager=_MANAGER,
         api_version=kind.api_version,
         subresource="status",
@@ -113,8 +127,8 @@ def mark(definition: Object, now: str) -> Object:
     finalizers = metadata.get("finalizers") or []
     metadata["finalizers"] = finalizers if CLEANUP in finalizers else [*finalizers, CLEANUP]
     message = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
-    status = _with(definition["status"], _terminating("True", PENDING, message), now)
-    return {**definition, "metadata": metadata, "status": status}
+    marked = _with(definition["status"], _terminating("True", PENDING, message), now)
+    return {**definition, "metadata": metadata, "status": marked}
 
 
 def _is_ending(definition: Object) -> bool:
@@ -160,16 +174,16 @@ def _remove(call: Call, kind: Kind, definition: Object, condition: Object) -> No
     left = [each for each in definition["metadata"]["finalizers"] if each != CLEANUP]
     if left:
         metadata = {**definition["metadata"], "finalizers": left}
-        status = _with(definition["status"], condition, call.now)
-        _write_status(call, kind, {**definition, "metadata": metadata}, status)
+        last = _with(definition["status"], condition, call.now)
+        _write_status(call, kind, {**definition, "metadata": metadata}, last)
         return
     _stage(call, kind, definition, delete=True)
     _follow_definition(call, kind, definition["metadata"]["name"])
 
 
-def _with(status: Object, condition: Object, now: str) -> Object:
-    return {**status, "conditions": with_condition(status.get("conditions"), condition, now)}
+def _with(part: Object, condition: Object, now: str) -> Object:
+    return {**part, "conditions": with_condition(part.get("conditions"), condition, now)}
 
 
-def _terminating(status: str, reason: str, message: str) -> Object:
-    return {"type": "Terminating", "status": status, "reason": reason, "message": message}
+def _terminating(truth: str, reason: str, message: str) -> Object:
+    return {"type": "Terminating", "status": truth, "reason": reason, "message": message}

@@ -23,6 +23,9 @@ from headgate.kube.schema import GroupVersionKind
 EVERY_VERB: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
 
+_WRITES: Final = frozenset({"create", "patch", "update"})
+
+
 class Subresource(msgspec.Struct, frozen=True):
     """``pods/status``: ``name`` is ``status``; group, version and kind are of the body that it takes or gives."""
 
@@ -97,6 +100,7 @@ class Kind(msgspec.Struct, frozen=True):
     field_label_refusal: str = PLAIN_REFUSAL
     deprecated: str = ""  # the warning that every request for this kind gets
     own_list_kind: str = ""  # if it is not the kind's name with "List" behind it
+    ending: bool = False  # its definition is being deleted: discovery offers no more writes
     form: Form | None = None  # of a custom kind; built-in ones have theirs in the schema tables
 
     @property
@@ -134,6 +138,11 @@ class Kind(msgspec.Struct, frozen=True):
             return ""
         text = f"{self.stored_as[0]}/{self.stored_version}/{self.kind}"
         return base64.b64encode(hashlib.sha256(text.encode()).digest()[:8]).decode()
+
+    @property
+    def offered_verbs(self) -> tuple[str, ...]:
+        """What discovery tells."""
+        return tuple(each for each in self.verbs if each not in _WRITES) if self.ending else self.verbs
 
     def subresource(self, name: str) -> Subresource | None:
         return next((each for each in self.subresources if each.name == name), None)

@@ -1,0 +1,109 @@
+"""Definitions from their creation to their end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from embedded import Embedded, events
+from unit.custom.definitions import DEFINITIONS, WIDGETS, a_definition, a_version, a_widget, serving
+
+SPEC = {"spec": {"type": "object", "properties": {"size": {"type": "integer", "default": 1}}}}
+NAME = f"{DEFINITIONS}/widgets.example.com"
+
+
+def conditions(server: Embedded, path: str = NAME) -> dict[str, tuple[str, str]]:
+    status = server.get(path).body["status"]
+    return {each["type"]: (each["status"], each["reason"]) for each in status["conditions"]}
+
+
+def test_a_definition_is_established_when_its_creation_is_answered() -> None:
+    server = serving()
+    assert conditions(server) == {
+        "NamesAccepted": ("True", "NoConflicts"),
+        "Established": ("True", "InitialNamesAccepted"),
+    }
+    assert server.get(WIDGETS).body["items"] == []
+
+
+def test_watchers_see_each_step_of_it() -> None:
+    server = Embedded()
+    watch = server.watch(DEFINITIONS)
+    assert events(watch) == []
+    server.post(DEFINITIONS, a_definition())
+    seen = [(kind, len(obj["status"]["conditions"] or ())) for kind, obj in events(watch) if kind != "BOOKMARK"]
+    assert seen == [("ADDED", 0), ("MODIFIED", 2), ("MODIFIED", 2)]
+
+
+def test_objects_are_pruned_and_defaulted() -> None:
+    server = serving(a_version(properties=SPEC))
+    created = server.post(WIDGETS, a_widget(spec={"other": 1}, more={"a": 1}))
+    assert created.body["spec"] == {"size": 1}
+    assert "more" not in created.body
+    assert [each.partition('"')[2] for each in created.warnings] == [
+        'unknown field \\"more\\""',
+        'unknown field \\"spec.other\\""',
+    ]
+
+
+def test_a_name_that_is_taken_keeps_a_definition_waiting_until_it_is_free() -> None:
+    server = serving(names={"shortNames": ["w"]})
+    other = a_definition(names={"plural": "gadgets", "kind": "Gadget", "shortNames": ["w"]})
+    server.post(DEFINITIONS, other)
+    path = f"{DEFINITIONS}/gadgets.example.com"
+    assert conditions(server, path) == {
+        "NamesAccepted": ("False", "ShortNamesConflict"),
+        "Established": ("False", "NotAccepted"),
+    }
+    assert server.get("/apis/example.com/v1/namespaces/t/gadgets").status == 404
+    server.delete(NAME)
+    assert conditions(server, path)["Established"] == ("True", "InitialNamesAccepted")
+    assert server.get("/apis/example.com/v1/namespaces/t/gadgets").status == 200
+
+
+def test_a_definition_takes_its_objects_with_it() -> None:
+    server = serving(a_version(properties=SPEC))
+    server.post(WIDGETS, a_widget())
+    watch = server.watch(WIDGETS)
+    assert [kind for kind, _ in events(watch)] == ["ADDED"]
+    gone = server.delete(NAME)
+    assert gone.status == 200
+    assert gone.body["metadata"]["finalizers"] == ["customresourcecleanup.apiextensions.k8s.io"]
+    assert [kind for kind, _ in events(watch)] == ["DELETED"]
+    assert server.get(NAME).status == 404
+    assert server.get(WIDGETS).status == 404
+    server.post(DEFINITIONS, a_definition())
+    assert server.get(WIDGETS).body["items"] == []
+
+
+def test_an_object_with_a_finalizer_keeps_its_definition() -> None:
+    server = serving(a_version(properties=SPEC))
+    held: dict[str, Any] = a_widget()
+    held["metadata"]["finalizers"] = ["example.com/hold"]
+    server.post(WIDGETS, held)
+    server.delete(NAME)
+    assert conditions(server)["Terminating"] == ("True", "InstanceDeletionInProgress")
+    refused = server.post(WIDGETS, a_widget("b"))
+    assert refused.status == 403
+    assert "create not allowed while custom resource definition is terminating" in refused.body["message"]
+    server.patch(f"{WIDGETS}/a", {"metadata": {"finalizers": None}})
+    assert server.get(NAME).status == 404
+
+
+def test_a_change_of_the_schema_counts_for_what_is_stored_already() -> None:
+    server = serving(a_version(properties=SPEC))
+    server.post(WIDGETS, a_widget(spec={"size": 3}))
+    new = {"spec": {"type": "object", "properties": {"color": {"type": "string", "default": "red"}}}}
+    changed = server.patch(NAME, {"spec": {"versions": [a_version(properties=new)]}})
+    assert changed.status == 200, changed.body
+    assert server.get(f"{WIDGETS}/a").body["spec"] == {"color": "red"}
+    assert server.get(WIDGETS).body["items"][0]["spec"] == {"color": "red"}
+
+
+def test_objects_are_seen_in_every_version() -> None:
+    versions = (a_version("v1", SPEC), a_version("v2", SPEC, storage=False))
+    server = serving(*versions)
+    server.post("/apis/example.com/v2/namespaces/t/widgets", a_widget(version="v2", spec={"size": 2}))
+    assert server.get(f"{WIDGETS}/a").body["apiVersion"] == "example.com/v1"
+    assert server.get("/apis/example.com/v2/widgets").body["items"][0]["apiVersion"] == "example.com/v2"
+    group = server.get("/apis/example.com").body
+    assert [each["version"] for each in group["versions"]] == ["v2", "v1"]
