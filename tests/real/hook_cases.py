@@ -16,7 +16,7 @@ from typing import Any
 
 from harness.both import Both, namespace_of
 from harness.compare import Difference, Seen, differences
-from harness.hooks import Hook, HookServer, make_certificates
+from harness.hooks import Hook, HookServer, Raw, make_certificates
 from harness.objects import CORE
 from harness.run import Run
 from harness.scenario import AnyStep, Case, Step, delete, post
@@ -28,6 +28,7 @@ KINDS = {MUTATING: "MutatingWebhookConfiguration", VALIDATING: "ValidatingWebhoo
 MARKER = "/marker"
 JSON_PATCH = "JSONPatch"
 # The two servers' own users have different names.
+JANE_INFO = {"username": "jane"}
 JANE = {
     "Impersonate-User": "jane",
     "Impersonate-Uid": "4711",
@@ -41,12 +42,16 @@ class HookCase:
     name: str
     hooks: Mapping[str, Hook]
     steps: tuple[AnyStep, ...]
+    parallel: bool
 
 
-def hook_case(name: str, hooks: Mapping[str, Hook], *steps: AnyStep | tuple[AnyStep, ...]) -> HookCase:
+def hook_case(
+    name: str, hooks: Mapping[str, Hook], *steps: AnyStep | tuple[AnyStep, ...], parallel: bool = False
+) -> HookCase:
+    """``parallel``: several validating webhooks are asked at once, in no order."""
     flat = [each for step in steps for each in (step if isinstance(step, tuple) else (step,))]
     by_jane = [replace(each, headers={**JANE, **each.headers}) if isinstance(each, Step) else each for each in flat]
-    return HookCase(name, hooks, tuple(by_jane))
+    return HookCase(name, hooks, tuple(by_jane), parallel)
 
 
 def rule(*resources: str, operations: tuple[str, ...] = ("*",), group: str = "", **rest: Any) -> dict[str, Any]:
@@ -117,7 +122,23 @@ def warns(*texts: str) -> Hook:
 
 def patches(*operations: Any) -> Hook:
     patch = base64.b64encode(json.dumps(operations).encode()).decode()
-    return lambda review: said(review, patch=patch, patchType=JSON_PATCH)
+
+    def answer(review: Any) -> dict[str, Any]:
+        return said(review, patch=patch, patchType=JSON_PATCH)
+
+    return answer
+
+
+def noting(annotation: str, word: str, *, once: bool = False) -> Hook:
+    """Adds a word to an annotation that is there, every time it is asked, or the first time only."""
+
+    def note(review: Any) -> Raw | dict[str, Any]:
+        seen = review["request"]["object"]["metadata"]["annotations"][annotation]
+        if once and word in seen.split(","):
+            return allows(review)
+        return patches(add(f"/metadata/annotations/{annotation}", f"{seen},{word}"))(review)
+
+    return note
 
 
 def add(path: str, value: Any) -> dict[str, Any]:
@@ -154,18 +175,22 @@ class HookBench:
         asked = [
             {"path": path.removeprefix(prefix), "review": _readable(review)}
             for path, review in hooks.asked
-            if path.startswith(f"{prefix}/") and not _is_about_marker(review)
+            if path.startswith(f"{prefix}/") and _is_ours(review)
         ]
         hooks.asked = [each for each in hooks.asked if not each[0].startswith(f"{prefix}/")]
         reviews: list[Any] = []
         for each in map(run.normal, asked):
             if each not in reviews:  # a real server may have begun with an object that it no longer had
                 reviews.append(each)
+        if case.parallel:
+            reviews.sort(key=lambda each: json.dumps(each, sort_keys=True))
         return [*seen, Seen(len(reviews), {}, reviews)]
 
 
-def _is_about_marker(review: Any) -> bool:
-    return bool(review) and (review.get("request") or {}).get("name") == "marker"
+def _is_ours(review: Any) -> bool:
+    """Not about the marker, and not of the cleaning up after the case."""
+    request = (review and review.get("request")) or {}
+    return request.get("name") != "marker" and request.get("userInfo", JANE_INFO)["username"] == "jane"
 
 
 def _readable(review: Any) -> Any:

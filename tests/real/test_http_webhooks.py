@@ -1,4 +1,4 @@
-"""Admission webhooks: who is asked what, and what the answers do."""
+"""Admission webhooks: who is asked what, in which order, and what a patch does. Failures have a suite of their own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,19 @@ from typing import Any
 import pytest
 
 from harness.both import Both
-from harness.objects import CONFIG_MAPS, PODS, config_map, pod
+from harness.objects import (
+    APPS,
+    CONFIG_MAPS,
+    CORE,
+    DEPLOYMENTS,
+    NODES,
+    PODS,
+    binding,
+    config_map,
+    deployment,
+    node,
+    pod,
+)
 from harness.scenario import Edited, apply, delete, get, patch, post, put
 from real.hook_cases import (
     MUTATING,
@@ -22,40 +34,88 @@ from real.hook_cases import (
     hook,
     hook_bench,
     hook_case,
+    noting,
     patches,
+    removed,
     rule,
+    warns,
 )
 
 pytestmark = pytest.mark.real
 
 MAPS = rule("configmaps")
+EVERYWHERE: dict[str, Any] = {}
+NAMESPACES = "/api/v1/namespaces"
+SCALERS = "/apis/autoscaling/v{}/namespaces/{{ns}}/horizontalpodautoscalers"
 LABEL = add("/metadata/labels", {"hooked": "yes"})
+EVICTION = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}}
+
+
+def scale(replicas: int) -> dict[str, Any]:
+    metadata = {"name": "d", "namespace": "{ns}"}
+    return {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": metadata, "spec": {"replicas": replicas}}
+
+
+def scaler(version: int) -> dict[str, Any]:
+    spec = {"maxReplicas": 3, "scaleTargetRef": {"kind": "Deployment", "name": "d", "apiVersion": "apps/v1"}}
+    return {
+        "apiVersion": f"autoscaling/v{version}",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "a"},
+        "spec": spec,
+    }
+
+
+def event(name: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": name},
+        "involvedObject": {"kind": "Pod", "name": "p", "namespace": "{ns}"},
+        "reason": "r",
+        "message": "m",
+    }
+
 
 ASKED = [
     hook_case(
-        "a validating webhook sees every write of a map",
+        "every write of a map",
         {"/see": allows},
         configured(VALIDATING, hook("/see", MAPS)),
         post(CONFIG_MAPS, config_map("a")).named("a"),
         put(f"{CONFIG_MAPS}/a", Edited("a", {"data": {"k": "w"}})),
         patch(f"{CONFIG_MAPS}/a", {"data": {"x": "y"}}),
+        patch(f"{CONFIG_MAPS}/a", {"data": {"x": "y"}}),
         patch(f"{CONFIG_MAPS}/a?dryRun=All&fieldManager=me&fieldValidation=Strict", {"data": {"x": "z"}}),
         apply(f"{CONFIG_MAPS}/b", config_map("b")),
-        apply(f"{CONFIG_MAPS}/b", config_map("b", {"k": "v2"})),
+        apply(f"{CONFIG_MAPS}/b", config_map("b", {"k": "v2"}), force=True),
         delete(f"{CONFIG_MAPS}/a"),
         delete(f"{CONFIG_MAPS}?labelSelector=none=here"),
         delete(CONFIG_MAPS),
     ),
     hook_case(
-        "a mutating webhook changes a map",
-        {"/label": patches(LABEL)},
-        configured(MUTATING, hook("/label", MAPS)),
+        "writes that come to nothing are asked about all the same",
+        {"/m": allows, "/v": allows},
+        post(CONFIG_MAPS, config_map("a")).named("a"),
+        put(f"{CONFIG_MAPS}/a", config_map("a", {"k": "new"})),
+        configured(MUTATING, hook("/m", MAPS)),
+        configured(VALIDATING, hook("/v", MAPS)),
         post(CONFIG_MAPS, config_map("a")),
-        get(f"{CONFIG_MAPS}/a"),
-        apply(f"{CONFIG_MAPS}/b", config_map("b")),
-        apply(f"{CONFIG_MAPS}/b", config_map("b", {"k": "v2"})),
-        patch(f"{CONFIG_MAPS}/a", {"metadata": {"labels": None}}),
-        delete(f"{CONFIG_MAPS}/a"),
+        put(f"{CONFIG_MAPS}/a", Edited("a", {"data": {"k": "late"}})),
+        put(f"{CONFIG_MAPS}/none", config_map("none")),
+        patch(f"{CONFIG_MAPS}/none", {"data": {"x": "y"}}),
+        delete(f"{CONFIG_MAPS}/none"),
+        post(CONFIG_MAPS, config_map("Not_a_name")),
+        delete(f"{CONFIG_MAPS}/a", {"preconditions": {"uid": "another"}}),
+    ),
+    hook_case(
+        "options of a delete",
+        {"/see": allows},
+        configured(VALIDATING, hook("/see", MAPS)),
+        post(CONFIG_MAPS, config_map("a")).named("a"),
+        delete(f"{CONFIG_MAPS}/a?dryRun=All&propagationPolicy=Foreground"),
+        delete(f"{CONFIG_MAPS}/a", {"dryRun": ["All"], "gracePeriodSeconds": 7, "orphanDependents": False}),
+        delete(f"{CONFIG_MAPS}/a", {"preconditions": {"uid": "${a:/metadata/uid}"}, "gracePeriodSeconds": -1}),
     ),
     hook_case(
         "a pod as both kinds of webhooks see it",
@@ -66,23 +126,355 @@ ASKED = [
         delete(f"{PODS}/p"),
         delete(f"{PODS}/p?gracePeriodSeconds=0"),
     ),
-]
-REFUSALS: dict[str, dict[str, Any]] = {
-    "nothing said": {},
-    "a message": {"message": "not today"},
-    "a reason": {"reason": "Forbidden"},
-    "code and message": {"code": 403, "reason": "Forbidden", "message": "no way"},
-    "a low code": {"code": 200, "message": "odd"},
-    "details": {"code": 422, "message": "x", "details": {"name": "n", "kind": "K", "causes": [{"field": "a"}]}},
-}
-DENIED = [
     hook_case(
-        f"a refusal: {name}",
-        {"/no": denies(**status)},
-        configured(VALIDATING, hook("/no", MAPS)),
+        "a pod on a node is deleted in steps",
+        {"/v": allows},
+        configured(VALIDATING, hook("/v", rule("pods"))),
+        post(PODS, pod("p", nodeName="n")),
+        delete(f"{PODS}/p"),
+        delete(f"{PODS}/p"),
+        delete(f"{PODS}/p?gracePeriodSeconds=60"),
+        delete(f"{PODS}/p?gracePeriodSeconds=5"),
+        delete(f"{PODS}/p?gracePeriodSeconds=0"),
+    ),
+    hook_case(
+        "finalizers hold an object that may be deleted",
+        {"/v": allows},
+        configured(VALIDATING, hook("/v", MAPS)),
+        post(CONFIG_MAPS, {**config_map("a"), "metadata": {"name": "a", "finalizers": ["example.com/f"]}}),
+        delete(f"{CONFIG_MAPS}/a"),
+        patch(f"{CONFIG_MAPS}/a", {"metadata": {"finalizers": None}}),
+        get(f"{CONFIG_MAPS}/a"),
+    ),
+    hook_case(
+        "subresources of a deployment",
+        {"/m": allows, "/v": allows},
+        configured(MUTATING, hook("/m", rule("deployments/*", group="apps"))),
+        configured(VALIDATING, hook("/v", rule("deployments/scale", "*/status", group="apps"))),
+        post(DEPLOYMENTS, deployment("d")),
+        put(f"{DEPLOYMENTS}/d/scale", scale(2)),
+        patch(f"{DEPLOYMENTS}/d/scale", {"spec": {"replicas": 3}}),
+        patch(f"{DEPLOYMENTS}/d/scale", {"spec": {"replicas": -3}}),
+        patch(f"{DEPLOYMENTS}/d/status", {"status": {"replicas": 1}}),
+        get(f"{DEPLOYMENTS}/d"),
+    ),
+    hook_case(
+        "a scale is changed on its way",
+        {"/m": patches(add("/spec/replicas", 7))},
+        configured(MUTATING, hook("/m", rule("deployments/scale", group="apps"))),
+        post(DEPLOYMENTS, deployment("d")),
+        put(f"{DEPLOYMENTS}/d/scale", scale(2)),
+        get(f"{DEPLOYMENTS}/d"),
+    ),
+    hook_case(
+        "binding and eviction",
+        {"/m": allows, "/v": allows},
+        configured(MUTATING, hook("/m", rule("pods/*"))),
+        configured(VALIDATING, hook("/v", rule("pods/*", "pods", operations=("CREATE", "DELETE")))),
+        post(PODS, pod("p")),
+        post(f"{PODS}/p/binding", binding("p")),
+        post(f"{PODS}/p/eviction", EVICTION),
+    ),
+    hook_case(
+        "a binding is refused, an eviction too",
+        {"/no": denies(message="not this one")},
+        post(PODS, pod("p")),
+        configured(VALIDATING, hook("/no", rule("pods/binding", "pods/eviction"))),
+        post(f"{PODS}/p/binding", binding("p")),
+        post(f"{PODS}/p/eviction", EVICTION),
+        get(f"{PODS}/p"),
+    ),
+    hook_case(
+        "the status and the size of a pod",
+        {"/v": allows},
+        configured(VALIDATING, hook("/v", rule("pods/status", "pods/resize", "pods/ephemeralcontainers"))),
+        post(PODS, pod("p")),
+        patch(f"{PODS}/p/status", {"status": {"phase": "Running"}}),
+        patch(
+            f"{PODS}/p/resize",
+            {"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "1"}}}]}},
+            "strategic",
+        ),
+        patch(f"{PODS}/p", {"metadata": {"labels": {"not": "asked"}}}),
+    ),
+    hook_case(
+        "a name that the server makes",
+        {"/m": allows, "/v": allows},
+        configured(MUTATING, hook("/m", MAPS)),
+        configured(VALIDATING, hook("/v", MAPS)),
+        post(CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "made-"}}),
+    ),
+    hook_case(
+        "older reviews",
+        {"/old": allows, "/first": allows, "/new": allows},
+        configured(
+            VALIDATING,
+            hook("/old", MAPS, admissionReviewVersions=["v1beta1"]),
+            hook("/first", MAPS, admissionReviewVersions=["v1beta1", "v1"]),
+            hook("/new", MAPS, admissionReviewVersions=["v7", "v1"]),
+        ),
         post(CONFIG_MAPS, config_map("a")),
-    )
-    for name, status in REFUSALS.items()
+        parallel=True,
+    ),
+]
+REVIEWS = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+REVIEW = {
+    "apiVersion": "authentication.k8s.io/v1",
+    "kind": "SelfSubjectReview",
+    "metadata": {"labels": {"case": "{ns}"}},
+}
+ASKED += [
+    hook_case(
+        "a review is a write too",
+        {"/m": allows, "/v": denies(message="do not ask")},
+        configured(
+            MUTATING,
+            hook(
+                "/m",
+                rule("selfsubjectreviews", group="authentication.k8s.io"),
+                objectSelector={"matchLabels": {"case": "{ns}"}},
+            ),
+        ),
+        post(REVIEWS, REVIEW),
+        configured(
+            VALIDATING,
+            hook("/v", rule("*", group="authentication.k8s.io"), objectSelector={"matchLabels": {"case": "{ns}"}}),
+        ),
+        post(REVIEWS, REVIEW),
+    ),
+    hook_case(
+        "an eviction with options, and a token",
+        {"/v": allows},
+        configured(VALIDATING, hook("/v", rule("pods/eviction", "serviceaccounts/token"))),
+        post(PODS, pod("p")),
+        post(f"{PODS}/p/eviction?dryRun=All", {**EVICTION, "deleteOptions": {"gracePeriodSeconds": 3}}),
+        post(f"{CORE}/serviceaccounts", {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "s"}}),
+        post(
+            f"{CORE}/serviceaccounts/s/token?dryRun=All",
+            {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"audiences": [""]}},
+        ),
+    ),
+]
+SELECTED = [
+    hook_case(
+        "an object selector looks at both states",
+        {"/see": allows},
+        configured(VALIDATING, hook("/see", MAPS, objectSelector={"matchLabels": {"pick": "me"}})),
+        post(CONFIG_MAPS, config_map("a")),
+        patch(f"{CONFIG_MAPS}/a", {"metadata": {"labels": {"pick": "me"}}}),
+        patch(f"{CONFIG_MAPS}/a", {"metadata": {"labels": {"pick": "not"}}}),
+        patch(f"{CONFIG_MAPS}/a", {"metadata": {"labels": {"pick": "never"}}}),
+        post(CONFIG_MAPS, config_map("b", labels={"pick": "me"})),
+        delete(f"{CONFIG_MAPS}/b"),
+        delete(f"{CONFIG_MAPS}/a"),
+    ),
+    hook_case(
+        "a mutation makes the next webhook match",
+        {"/label": patches(LABEL), "/after": allows, "/before": allows},
+        configured(
+            MUTATING,
+            hook("/before", MAPS, objectSelector={"matchLabels": {"hooked": "yes"}}),
+            hook("/label", MAPS),
+            hook("/after", MAPS, objectSelector={"matchLabels": {"hooked": "yes"}}),
+        ),
+        post(CONFIG_MAPS, config_map("a")),
+    ),
+    hook_case(
+        "another namespace is left alone",
+        {"/see": allows},
+        configured(VALIDATING, hook("/see", MAPS, namespaceSelector={"matchLabels": {"team": "{ns}"}})),
+        post(CONFIG_MAPS, config_map("a")),
+        patch("/api/v1/namespaces/{ns}", {"metadata": {"labels": {"team": "{ns}"}}}),
+        post(CONFIG_MAPS, config_map("b")),
+    ),
+    hook_case(
+        "namespaces are selected by their own labels",
+        {"/see": allows},
+        configured(
+            VALIDATING,
+            hook("/see", rule("namespaces", "namespaces/*"), namespaceSelector={"matchLabels": {"team": "{ns}"}}),
+        ),
+        post(NAMESPACES, {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "{ns}-x"}}),
+        patch(f"{NAMESPACES}/{{ns}}-x", {"metadata": {"labels": {"team": "{ns}"}}}),
+        patch(f"{NAMESPACES}/{{ns}}-x/status", {"status": {"phase": "Active"}}),
+        patch(f"{NAMESPACES}/{{ns}}-x", {"metadata": {"annotations": {"a": "b"}}}),
+        delete(f"{NAMESPACES}/{{ns}}-x"),
+    ),
+    hook_case(
+        "the scope of a rule",
+        {"/cluster": allows, "/inside": allows, "/both": allows},
+        configured(
+            VALIDATING,
+            *(
+                hook(
+                    path,
+                    rule("nodes", "namespaces", "configmaps", scope=scope),
+                    namespaceSelector=EVERYWHERE,
+                    objectSelector={"matchLabels": {"case": "{ns}"}},
+                )
+                for path, scope in (("/cluster", "Cluster"), ("/inside", "Namespaced"), ("/both", "*"))
+            ),
+        ),
+        post(NODES, node("{ns}", labels={"case": "{ns}"})),
+        post(CONFIG_MAPS, config_map("a", labels={"case": "{ns}"})),
+        patch("/api/v1/namespaces/{ns}", {"metadata": {"labels": {"case": "{ns}"}}}),
+        parallel=True,
+    ),
+    hook_case(
+        "rules that name versions and groups",
+        {"/a": allows, "/b": allows, "/c": allows},
+        configured(
+            VALIDATING,
+            hook("/a", {**rule("*", group="*"), "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"]}),
+            hook("/b", {**rule("deployments", group="extensions")}, {**rule("deployments"), "apiGroups": ["", "apps"]}),
+            hook("/c", {**rule("deployments", group="apps"), "apiVersions": ["v1beta1", "v2"]}),
+        ),
+        post(DEPLOYMENTS, deployment("d")),
+        patch(f"{DEPLOYMENTS}/d/scale", {"spec": {"replicas": 3}}),
+        delete(f"{APPS}/deployments/d"),
+        parallel=True,
+    ),
+    hook_case(
+        "an autoscaler in the version that a rule names",
+        {"/exact": allows, "/equivalent": allows},
+        configured(
+            VALIDATING,
+            hook(
+                "/exact",
+                {**rule("horizontalpodautoscalers", group="autoscaling"), "apiVersions": ["v1"]},
+                matchPolicy="Exact",
+            ),
+            hook("/equivalent", {**rule("horizontalpodautoscalers", group="autoscaling"), "apiVersions": ["v1"]}),
+        ),
+        post(SCALERS.format(2), scaler(2)),
+        delete(f"{SCALERS.format(1)}/a"),
+        parallel=True,
+    ),
+    hook_case(
+        "an autoscaler is patched in another version",
+        {"/m": patches(add("/spec/targetCPUUtilizationPercentage", 44))},
+        configured(
+            MUTATING, hook("/m", {**rule("horizontalpodautoscalers", group="autoscaling"), "apiVersions": ["v1"]})
+        ),
+        post(SCALERS.format(2), scaler(2)),
+        get(f"{SCALERS.format(1)}/a"),
+    ),
+    hook_case(
+        "an event of the other group",
+        {"/see": allows},
+        configured(VALIDATING, hook("/see", rule("events", group="events.k8s.io"))),
+        post(f"{CORE}/events", event("e")),
+    ),
+]
+MUTATED = [
+    hook_case(
+        "a label on every map",
+        {"/label": patches(LABEL)},
+        configured(MUTATING, hook("/label", MAPS)),
+        post(CONFIG_MAPS, config_map("a")),
+        get(f"{CONFIG_MAPS}/a"),
+        apply(f"{CONFIG_MAPS}/b", config_map("b")),
+        apply(f"{CONFIG_MAPS}/b", config_map("b", {"k": "v2"})),
+        patch(f"{CONFIG_MAPS}/a", {"metadata": {"labels": None}}),
+        patch(f"{CONFIG_MAPS}/a", [{"op": "add", "path": "/data/x", "value": "y"}], "json"),
+        delete(f"{CONFIG_MAPS}/a"),
+    ),
+    hook_case(
+        "webhooks change what an applier owns",
+        {"/data": patches(add("/data/k", "hooked"))},
+        apply(f"{CONFIG_MAPS}/a", config_map("a"), "one"),
+        configured(MUTATING, hook("/data", MAPS)),
+        apply(f"{CONFIG_MAPS}/a", config_map("a", {"k": "mine"}), "one"),
+        apply(f"{CONFIG_MAPS}/a", config_map("a", {"k": "mine"}), "two"),
+        apply(f"{CONFIG_MAPS}/a", config_map("a", {"other": "x"}), "one"),
+    ),
+    hook_case(
+        "the order of mutating webhooks",
+        {path: noting("order", path[1:]) for path in ("/one", "/two", "/three")},
+        configured(MUTATING, hook("/three", MAPS), name="{ns}-b"),
+        configured(MUTATING, hook("/two", MAPS), hook("/one", MAPS), name="{ns}-a"),
+        post(CONFIG_MAPS, {**config_map("a"), "metadata": {"name": "a", "annotations": {"order": "0"}}}),
+    ),
+    hook_case(
+        "webhooks that want to be asked again",
+        {path: noting("order", path[1:], once=True) for path in ("/never", "/again", "/last")},
+        configured(
+            MUTATING,
+            hook("/never", MAPS),
+            hook("/again", MAPS, reinvocationPolicy="IfNeeded"),
+            hook("/last", MAPS, reinvocationPolicy="IfNeeded"),
+        ),
+        post(CONFIG_MAPS, {**config_map("a"), "metadata": {"name": "a", "annotations": {"order": "0"}}}),
+    ),
+    hook_case(
+        "the built-in plugins have another look at what webhooks left",
+        {"/strip": patches({"op": "remove", "path": "/spec/tolerations"}), "/see": allows},
+        configured(MUTATING, hook("/see", rule("pods"), reinvocationPolicy="IfNeeded"), hook("/strip", rule("pods"))),
+        post(PODS, pod("p")),
+    ),
+    hook_case(
+        "a container that a webhook adds is completed",
+        {"/sidecar": patches(add("/spec/containers/-", {"name": "side", "image": "side"}))},
+        configured(MUTATING, hook("/sidecar", rule("pods", operations=("CREATE",)))),
+        post(PODS, pod("p")),
+    ),
+    hook_case(
+        "what a webhook makes is validated",
+        {"/bad": patches(add("/data", {"not/a/key": "v"}))},
+        configured(MUTATING, hook("/bad", MAPS)),
+        post(CONFIG_MAPS, config_map("a")),
+    ),
+    hook_case(
+        "a field that nobody knows",
+        {"/odd": patches(add("/odd", 1), add("/metadata/odder", {"a": 1}))},
+        configured(MUTATING, hook("/odd", MAPS)),
+        post(CONFIG_MAPS, config_map("a")),
+    ),
+    hook_case(
+        "another name, another namespace",
+        {"/name": patches(add("/metadata/name", "other")), "/space": patches(add("/metadata/namespace", "default"))},
+        configured(
+            MUTATING,
+            hook("/name", MAPS, objectSelector={"matchLabels": {"c": "name"}}),
+            hook("/space", MAPS, objectSelector={"matchLabels": {"c": "space"}}),
+        ),
+        post(CONFIG_MAPS, config_map("a", labels={"c": "name"})),
+        post(CONFIG_MAPS, config_map("b", labels={"c": "space"})),
+        patch(f"{CONFIG_MAPS}/other", {"data": {"a": "b"}}),
+    ),
+    hook_case(
+        "owners that a webhook breaks",
+        {"/break": patches(add("/metadata/managedFields/0/operation", "Guess"))},
+        configured(MUTATING, hook("/break", MAPS)),
+        post(CONFIG_MAPS, config_map("a")),
+    ),
+    hook_case(
+        "owner references given twice by a webhook",
+        {
+            "/twice": patches(
+                add(
+                    "/metadata/ownerReferences",
+                    [{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"}] * 2,
+                )
+            )
+        },
+        configured(MUTATING, hook("/twice", MAPS)),
+        post(CONFIG_MAPS, config_map("a")),
+    ),
+    hook_case(
+        "a configuration that is changed and removed",
+        {"/label": patches(LABEL), "/no": denies()},
+        configured(MUTATING, hook("/label", MAPS)),
+        post(CONFIG_MAPS, config_map("a")),
+        removed(MUTATING),
+        post(CONFIG_MAPS, config_map("b")),
+    ),
+    hook_case(
+        "a refusal of a mutating webhook, and warnings",
+        {"/warn": warns("one", "two", "one"), "/no": denies(message="never"), "/late": allows},
+        configured(MUTATING, hook("/warn", MAPS), hook("/no", MAPS), hook("/late", MAPS)),
+        post(CONFIG_MAPS, config_map("a")),
+    ),
 ]
 
 
@@ -92,6 +484,6 @@ def bench(both: Both, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hook
         yield running
 
 
-@pytest.mark.parametrize("case", [*ASKED, *DENIED], ids=lambda case: case.name)
+@pytest.mark.parametrize("case", [*ASKED, *SELECTED, *MUTATED], ids=lambda case: case.name)
 def test_webhooks_as_on_a_real_server(bench: HookBench, case: HookCase) -> None:
     bench.agree(case)

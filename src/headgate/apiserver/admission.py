@@ -42,6 +42,11 @@ def admit_create(call: Call, obj: Object) -> Admitting:
     return (yield from _admit(call, _attributes(call, "CREATE", obj), obj, None))
 
 
+def is_asked(call: Call, operation: Operation) -> bool:
+    """Whether a webhook may look at this write. What only a webhook can see need not be made if none does."""
+    return any(dispatch.matching(call, phase, operation) for phase in RESOURCES)
+
+
 def admit_update(call: Call, new: Object, old: Object) -> Admitting:
     return (yield from _admit(call, _attributes(call, "UPDATE", new), new, old))
 

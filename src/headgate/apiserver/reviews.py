@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from typing import Any, Final
 
-from headgate.apiserver import bodies, options, records, updating, views, writing
+from headgate.apiserver import admission, bodies, options, records, updating, views, writing
 from headgate.apiserver.access.authentication import bearer_token
 from headgate.apiserver.access.policy import Decision
 from headgate.apiserver.access.selectors import selector_problems
@@ -102,11 +102,17 @@ def create(call: Call) -> Generator[Effect, Any, Response]:
     problem = writing.match_namespace(call.namespace, review["metadata"])
     if problem is not None:
         return views.refused(call, problem)
-    yield from ()
     review = updating.track(call, review, None, call.strategy.update, wanted.field_manager)
+    admitted = yield from admission.admit_create(call, review)
+    if isinstance(admitted, status.ApiError):
+        return views.refused(call, admitted)
+    review = admitted
     told = _ANSWERS[call.kind.kind](call, review)
     if isinstance(told, status.ApiError):
         return views.refused(call, told)
+    refusal = yield from admission.validate_create(call, review)
+    if refusal is not None:
+        return views.refused(call, refusal)
     return views.object_answer(call, 201, records.tidy(call.api, call.kind, {**review, **told}))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
-from headgate.apiserver import admission, bodies, options, records, views, writing
+from headgate.apiserver import admission, bodies, options, records, updating, views, writing
 from headgate.apiserver.call import Call
 from headgate.apiserver.kinds.rows.row import CREATE, row
 from headgate.apiserver.messages import Effect, Response
@@ -26,6 +26,8 @@ def create(call: Call) -> Generator[Effect, Any, Response]:
     binding = bodies.decode_object(call, _BINDING, wanted.field_validation)
     if isinstance(binding, status.ApiError):
         return views.refused(call, binding)
+    if admission.is_asked(call, "CREATE"):
+        binding = updating.track(call, binding, None, call.strategy.update, wanted.field_manager, _BINDING)
     problem = yield from _bind(call, binding, wanted.dry_run)
     if problem is not None:
         return views.refused(call, problem)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any, Final
 
-from headgate.apiserver import admission, bodies, deleting, options, records, views, writing
+from headgate.apiserver import admission, bodies, deleting, options, records, updating, views, writing
 from headgate.apiserver.call import Call
 from headgate.apiserver.kinds.rows.row import CREATE, row
 from headgate.apiserver.messages import Effect, Response
@@ -38,6 +38,8 @@ def create(call: Call) -> Generator[Effect, Any, Response]:
     eviction = bodies.decode_object(call, _EVICTION, wanted.field_validation, aliases=_OLD_VERSIONS)
     if isinstance(eviction, status.ApiError):
         return views.refused(call, eviction)
+    if admission.is_asked(call, "CREATE"):
+        eviction = updating.track(call, eviction, None, call.strategy.update, wanted.field_manager, _EVICTION)
     problem = yield from _evict(call, eviction, wanted.dry_run)
     if problem is not None:
         return views.refused(call, problem)
@@ -55,12 +57,13 @@ def _evict(call: Call, eviction: Object, dry_run: bool) -> Generator[Effect, Any
     eviction = admitted
     if eviction["metadata"].get("name", "") != name:
         return status.bad_request("name in URL does not match name in Eviction object")
-    problem = yield from admission.validate_create(call, eviction)
-    if problem is not None:
-        return problem
     asked = {**(eviction.get("deleteOptions") or {})}
     if dry_run:
         asked["dryRun"] = ["All"]
+    shown = {**eviction, "deleteOptions": asked} if "deleteOptions" in eviction else eviction
+    problem = yield from admission.validate_create(call, shown)
+    if problem is not None:
+        return problem
     wanted = options.delete_options(asked)
     if isinstance(wanted, status.ApiError):
         return wanted
