@@ -14,6 +14,7 @@ from headgate.apiserver.access.authentication import Tokens
 from headgate.apiserver.access.policy import Policy
 from headgate.apiserver.access.user import User
 from headgate.apiserver.custom.catalog import Catalog
+from headgate.apiserver.holdings import Holdings
 from headgate.apiserver.kinds.form import Form, table_form
 from headgate.apiserver.kinds.kind import Kind
 from headgate.apiserver.kinds.table import KindTable
@@ -59,6 +60,7 @@ class Api:
         self.time_zones: Final = time_zones
         self.keeps_quota: Final = keeps_quota
         self.webhooks: Final = WebhookIndex()
+        self.holdings: Final = Holdings(store)
         self._forms: Final[dict[str, Form]] = {}
 
     @property

@@ -8,6 +8,7 @@ made from an object that is no longer the newest is made again. Between that loo
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Generator
 from typing import Any, Final
 
@@ -92,9 +93,12 @@ def create(call: Call, obj: Object, *, dry_run: bool) -> Steps:
 
 
 def _create_once(call: Call, obj: Object, dry_run: bool) -> Steps:
-    prepared = yield from prepare_create(call, obj)
-    if isinstance(prepared, status.ApiError):
-        return prepared
+    while True:
+        prepared = yield from prepare_create(call, {**obj, "metadata": dict(obj["metadata"])})
+        if isinstance(prepared, status.ApiError):
+            return prepared
+        if not _is_beaten(call, prepared, None):
+            break
     metadata, store, kind = prepared["metadata"], call.api.store, call.kind
     if metadata.get("resourceVersion"):
         return status.unknown_error("resourceVersion should not be set on objects to be created")
@@ -126,9 +130,9 @@ def prepare_create(call: Call, obj: Object) -> admission.Admitting:
     problem = match_namespace(call.namespace if kind.namespaced else "", metadata)
     if problem is not None:
         return problem
-    problems = _allocate(call, obj, None)
-    if problems:
-        return status.invalid(call.named_kind, metadata.get("name", ""), problems)
+    refusal = _allocate(call, obj, None)
+    if refusal is not None:
+        return refusal
     call.warn(*strategy.early_warnings(obj, call.context))
     strategy.prepare_create(obj, call.context)
     problems = strategy.validate_create(obj, call.context) or validate_common_meta(metadata, namespaced=kind.namespaced)
@@ -144,13 +148,29 @@ def prepare_create(call: Call, obj: Object) -> admission.Admitting:
     return records.tidy(call.api, kind, obj)
 
 
-def _allocate(call: Call, new: Object, old: Object | None) -> errors.FieldErrors:
+def _allocate(call: Call, new: Object, old: Object | None) -> status.ApiError | None:
     """Give the object what only one of its kind may have: addresses, ports."""
-    allocate, kind = call.strategy.allocate, call.kind
-    if allocate is None:
-        return []
-    holders = (records.load(call.api, kind, item) for item in call.api.store.peek_all(kind.resource, None))
-    return allocate(new, old, Pool(holders, call.moment.draw))
+    strategy = call.strategy
+    if strategy.allocate is None:
+        return None
+    new["spec"] = copy.deepcopy(new["spec"])  # what is given now may have to be given anew, from the same beginning
+    taken = call.api.holdings.taken(call.kind.resource, strategy.holds)
+    pool = Pool(taken, call.moment.draw, "All" in call.query.get("dryRun", ()))
+    problems = strategy.allocate(new, old, pool)
+    if isinstance(problems, str):
+        return status.unknown_error(problems) if problems else None
+    name = call.route.name or new["metadata"].get("name", "")
+    return status.invalid(call.named_kind, name, problems) if problems else None
+
+
+def _is_beaten(call: Call, new: Object, old: Object | None) -> bool:
+    """Whether somebody took what this object was given, while admission asked others."""
+    strategy = call.strategy
+    if strategy.allocate is None:
+        return False
+    own = set(strategy.holds(old)) if old is not None else set()
+    taken = call.api.holdings.taken(call.kind.resource, strategy.holds)
+    return any(thing in taken for thing in strategy.holds(new) if thing not in own)
 
 
 def stage(call: Call, kind: Kind, obj: Object, *, delete: bool = False) -> Item:
@@ -204,7 +224,8 @@ def update(
         prepared = yield from prepare_update(call, new, old, rules, seen)
         if isinstance(prepared, status.ApiError):
             return prepared
-        if store.peek(kind.resource, call.namespace, name) is item:
+        unchanged = store.peek(kind.resource, call.namespace, name) is item
+        if unchanged and not _is_beaten(call, prepared, old):
             return (yield from _replace(call, prepared, old, item, dry_run))
 
 
@@ -264,9 +285,9 @@ def prepare_update(
     mismatch = match_namespace(call.namespace if kind.namespaced else "", metadata)
     if mismatch is not None:
         return mismatch
-    problems = _allocate(call, new, old)
-    if problems:
-        return status.invalid(call.named_kind, call.route.name, problems)
+    refusal = _allocate(call, new, old)
+    if refusal is not None:
+        return refusal
     _keep("generation", metadata, before)
     rules.prepare(new, old, call.context)
     _keep_identity(new["metadata"], before)

@@ -96,6 +96,10 @@ class Store:
             return present
         return _overlaid(present, staged, namespace)
 
+    def staged(self, resource: str) -> Iterable[Change]:
+        """Of every object with writes that are not committed yet, the newest."""
+        return self._overlay.get(resource, {}).values()
+
     def stage(self, item: Item, *, delete: bool = False) -> Change:
         """Applies one write. ``item.revision`` must be ``next_revision()``."""
         if item.revision != self._issued + 1:

@@ -122,8 +122,9 @@ def create(body: Object, *, features: Features | None = None, others: tuple[Obje
         obj["metadata"].setdefault("namespace", "kk")
     else:
         obj["metadata"].pop("namespace", None)
-    if strategy.allocate is not None and (found := strategy.allocate(obj, None, Pool(others, lambda below: 7))):
-        return _refusal(found)
+    pool = Pool({thing for each in others for thing in strategy.holds(each)}, lambda below: 7)
+    if strategy.allocate is not None and (given := strategy.allocate(obj, None, pool)):
+        return _refusal(given) if isinstance(given, list) else Answer(error=given)
     strategy.prepare_create(obj, ctx)
     found = strategy.validate_create(obj, ctx)
     found = found or validate_common_meta(obj["metadata"], namespaced=strategy.namespaced)
@@ -148,8 +149,9 @@ def update(body: Object, old: Object, subresource: str = "", *, features: Featur
         metadata["generation"] = stored["generation"]
     metadata["resourceVersion"] = stored.setdefault("resourceVersion", "1")
     allocates = strategy.allocate is not None and not subresource
-    if allocates and strategy.allocate and (found := strategy.allocate(new, before, Pool((before,), lambda below: 7))):
-        return _refusal(found)
+    pool = Pool(set(strategy.holds(before)), lambda below: 7)
+    if allocates and strategy.allocate and (given := strategy.allocate(new, before, pool)):
+        return _refusal(given) if isinstance(given, list) else Answer(error=given)
     rules.prepare(new, before, ctx)
     metadata = new["metadata"]
     metadata.setdefault("uid", stored["uid"])

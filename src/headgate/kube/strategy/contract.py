@@ -14,7 +14,7 @@ change the new object in place and may share parts of the old one with it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -41,11 +41,13 @@ class Context(msgspec.Struct, frozen=True):
 class Pool(msgspec.Struct, frozen=True):
     """What :attr:`Strategy.allocate` may draw from."""
 
-    holders: Iterable[Object]  # the stored objects of the same kind, all namespaces
+    taken: Container[Hashable]  # what the stored objects of the same kind hold, in all namespaces
     draw: Callable[[int], int]  # a random number from 0 up to, not including, the argument
+    dry_run: bool = False
 
 
-Allocate = Callable[[Object, "Object | None", Pool], FieldErrors]
+# What is wrong with the fields; a text is a failure that no field is to blame for.
+Allocate = Callable[[Object, "Object | None", Pool], "FieldErrors | str"]
 Create = Callable[[Object, Context], None]
 Update = Callable[[Object, Object, Context], None]
 CheckCreate = Callable[[Object, Context], FieldErrors]
@@ -107,5 +109,6 @@ class Strategy(msgspec.Struct, frozen=True, kw_only=True):
     # Grace in seconds for a delete, from the object and what the request asked for; None: no graceful deletion.
     graceful_delete: GracefulDelete | None = None
     # Hands out what the object needs of a finite pool, on create and on update (the old object, else None), before
-    # ``prepare``. The pool is made of the objects that hold something of it already.
+    # ``prepare``. What an object holds of the pool is told by ``holds``.
     allocate: Allocate | None = None
+    holds: Callable[[Object], Iterable[Hashable]] = lambda obj: ()

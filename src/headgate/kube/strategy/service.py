@@ -1,11 +1,12 @@
 """A Service's strategy: what is handed out to it (cluster IPs, families, node ports), and what its type makes moot.
 
-This server is a single-stack IPv4 cluster, as a default kube-apiserver is. The pool of what is taken is read from the
-stored services, so there is nothing to leak and nothing to repair.
+This server is a single-stack IPv4 cluster, as a default kube-apiserver is. What is taken is what the stored services
+hold (``apiserver/holdings.py``), so there is nothing to leak and nothing to repair.
 """
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from ipaddress import IPv4Address, IPv4Network
 from typing import Final
 
@@ -31,29 +32,27 @@ _FAMILY: Final = "IPv4"
 
 
 class _Taken:
-    """What the stored services hold, and what this request has been given."""
+    """What the stored services hold, without what this one has, and with what this request has been given."""
 
-    def __init__(self, pool: Pool) -> None:
-        self._draw = pool.draw
-        self._addresses: set[str] = set()
-        self._ports: set[int] = set()
-        for holder in pool.holders:
-            spec = holder.get("spec") or {}
-            self._addresses.update(spec.get("clusterIPs") or ())
-            self._ports.update(_node_ports(spec))
+    def __init__(self, pool: Pool, own: Object | None) -> None:
+        self._pool = pool
+        self._own = frozenset(_held(own)) if own is not None else frozenset()
+        self._given: set[Hashable] = set()
 
-    def release(self, spec: Object) -> None:
-        """An update may keep what its service has."""
-        self._addresses.difference_update(spec.get("clusterIPs") or ())
-        self._ports.difference_update(_node_ports(spec))
+    @property
+    def dry_run(self) -> bool:
+        return self._pool.dry_run
+
+    def _has(self, thing: Hashable) -> bool:
+        return thing in self._given or (thing in self._pool.taken and thing not in self._own)
 
     def address(self) -> str | None:
         hosts = CLUSTER_RANGE.num_addresses - 2
-        start = self._draw(hosts)
+        start = self._pool.draw(hosts)
         for step in range(hosts):
             candidate = str(CLUSTER_RANGE[1 + (start + step) % hosts])
-            if candidate not in self._addresses:
-                self._addresses.add(candidate)
+            if not self._has(candidate):
+                self._given.add(candidate)
                 return candidate
         return None
 
@@ -64,17 +63,17 @@ class _Taken:
                 f"the provided network does not match the current range, the provided IP ({address}) is not in the"
                 f" valid range. The range of valid IPs is {CLUSTER_RANGE}"
             )
-        if address in self._addresses:
+        if self._has(address):
             return "provided IP is already allocated"
-        self._addresses.add(address)
+        self._given.add(address)
         return ""
 
     def port(self) -> int | None:
-        start = self._draw(_NODE_PORTS)
+        start = self._pool.draw(_NODE_PORTS)
         for step in range(_NODE_PORTS):
             candidate = _FIRST_NODE_PORT + (start + step) % _NODE_PORTS
-            if candidate not in self._ports:
-                self._ports.add(candidate)
+            if not self._has(candidate):
+                self._given.add(candidate)
                 return candidate
         return None
 
@@ -82,10 +81,15 @@ class _Taken:
         if not _FIRST_NODE_PORT <= port < _FIRST_NODE_PORT + _NODE_PORTS:
             last = _FIRST_NODE_PORT + _NODE_PORTS - 1
             return f"provided port is not in the valid range. The range of valid ports is {_FIRST_NODE_PORT}-{last}"
-        if port in self._ports:
+        if self._has(port):
             return "provided port is already allocated"
-        self._ports.add(port)
+        self._given.add(port)
         return ""
+
+
+def _held(spec: Object) -> list[Hashable]:
+    """Addresses are texts and node ports are numbers: one pool serves both."""
+    return [*(each for each in spec.get("clusterIPs") or () if each != "None"), *_node_ports(spec)]
 
 
 def _node_ports(spec: Object) -> list[int]:
@@ -99,7 +103,7 @@ def _needs_node_ports(spec: Object) -> bool:
     return spec.get("type") == "LoadBalancer" and spec.get("allocateLoadBalancerNodePorts", True)
 
 
-def allocate_service(new: Object, old: Object | None, pool: Pool) -> FieldErrors:
+def allocate_service(new: Object, old: Object | None, pool: Pool) -> FieldErrors | str:
     spec, old_spec = new["spec"], old["spec"] if old else None
     if old_spec is not None:
         _patch_allocated(spec, old_spec)
@@ -107,9 +111,9 @@ def allocate_service(new: Object, old: Object | None, pool: Pool) -> FieldErrors
     found = _settle_families(spec, old_spec)
     if found:
         return found
-    taken = _Taken(pool)
-    if old_spec is not None:
-        taken.release(old_spec)
+    taken = _Taken(pool, old_spec)
+    if old_spec is not None and (clash := _clashing_ports(spec)):
+        return clash
     problem = _allocate_addresses(spec, old_spec, taken, new["metadata"].get("name", "")) or _allocate_ports(
         spec, taken
     )
@@ -218,11 +222,23 @@ def _allocate_addresses(spec: Object, old: Object | None, taken: _Taken, name: s
     address = taken.address()
     if address is None:
         return internal("spec.clusterIPs", "failed to allocate a serviceIP: range is full")
-    if (unfit := _unfit_for_address(name)) is not None:
+    if not taken.dry_run and (unfit := _unfit_for_address(name)) is not None:
         text = f"failed to allocate IP: IPAddress.networking.k8s.io {quote(address)} is invalid: {unfit}"
         return invalid("spec.clusterIPs", [""], text)
     spec["clusterIP"], spec["clusterIPs"] = address, [address]
     return None
+
+
+def _clashing_ports(spec: Object) -> str:
+    """A node port that an update names twice for one protocol: noticed while handing out, so no field error."""
+    seen: set[tuple[str, int]] = set()
+    if spec.get("type") in ("NodePort", "LoadBalancer"):
+        for port in spec.get("ports") or ():
+            pair = (port.get("protocol", ""), port.get("nodePort", 0))
+            if pair[1] and pair in seen:
+                return f"duplicate nodePort: {{{pair[0]} {pair[1]}}}"
+            seen.add(pair)
+    return ""
 
 
 def _allocate_ports(spec: Object, taken: _Taken) -> FieldError | None:
@@ -300,6 +316,7 @@ def _drop_moot_fields(new: Object, old: Object) -> None:
 SERVICE: Final = Strategy(
     allow_create_on_update=True,
     allocate=allocate_service,
+    holds=lambda service: _held(service.get("spec") or {}),
     prepare_create=drop_status,
     validate_create=checks(validate_service_create),
     warnings_create=lambda obj, ctx: service_warnings(obj),

@@ -112,5 +112,10 @@ def validate_strict_event_update(new: Object, old: Object) -> FieldErrors:
         found += _validate_series(new)
     for field in _IMMUTABLE:
         zero = _ZEROS.get(field, "")
-        found += immutable(new.get(field) or zero, old.get(field) or zero, _STRICT_NAMES.get(field, field))
+        found += immutable(_or(new.get(field), zero), _or(old.get(field), zero), _STRICT_NAMES.get(field, field))
     return found
+
+
+def _or(value: Any, zero: Any) -> Any:
+    """Where absence has a value of its own, an empty object is not absent."""
+    return value if value or (zero is None and value == {}) else zero

@@ -199,8 +199,9 @@ def _with_successors(old: Object, new: Object | None) -> Object:
 def _successor(expression: Object, term: int, index: int, new: Object | None) -> Object:
     terms = ((new or {}).get("required") or {}).get("nodeSelectorTerms") or []
     expressions = (terms[term].get("matchExpressions") or []) if term < len(terms) else []
-    successor = _SUCCESSORS.get(expression.get("key", ""))
-    if successor is not None and index < len(expressions) and expressions[index].get("key") == successor:
+    # A key without a successor may become none: the real server looks it up and compares with what it did not find.
+    successor = _SUCCESSORS.get(expression.get("key", ""), "")
+    if index < len(expressions) and expressions[index].get("key", "") == successor:
         return {**expression, "key": successor}
     return expression
 

@@ -68,4 +68,4 @@ def validate_service_cidr_update(new: Object, old: Object) -> FieldErrors:
         if cidrs[0] != stored[0]:
             found.append(invalid("spec.cidrs[0]", cidrs[0], IMMUTABLE))
         return found + _validate_cidrs(cidrs)
-    return [*found, invalid("spec.cidrs", cidrs, IMMUTABLE)]
+    return [*found, invalid("spec.cidrs", (new.get("spec") or {}).get("cidrs"), IMMUTABLE)]
