@@ -11,7 +11,7 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Final
 
 from headgate.client.informer import Applied, Event, Informer, Removed, Synced
@@ -27,6 +27,7 @@ from headgate.owners.served import Served
 
 Object = dict[str, Any]
 Job = tuple[Controller, Key]
+Sleep = Callable[[float], Awaitable[None]]
 Topic = tuple[Resource, str]  # a resource, and which of its objects
 
 _log: Final = logging.getLogger(__name__)
@@ -47,10 +48,18 @@ class _Feed:
 
 
 class Controllers:
-    def __init__(self, controllers: Sequence[Controller], transport: Transport, *, workers: int = _WORKERS) -> None:
+    def __init__(
+        self,
+        controllers: Sequence[Controller],
+        transport: Transport,
+        *,
+        workers: int = _WORKERS,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
         self._controllers = controllers
         self._transport = transport
         self._workers = workers
+        self._sleep = sleep
         self._feeds: dict[Topic, _Feed] = {}
         self._recorder = Recorder()
         self._kinds_changed = asyncio.Event()
@@ -76,7 +85,7 @@ class Controllers:
             self._kinds_changed.clear()
             await self._discover(group)
             # A definition is announced before its kind is served: look once more when the dust has settled.
-            await asyncio.sleep(_DISCOVERY_AGAIN_S)
+            await self._sleep(_DISCOVERY_AGAIN_S)
             await self._discover(group)
 
     async def _discover(self, group: asyncio.TaskGroup) -> None:
@@ -85,7 +94,7 @@ class Controllers:
             if all(answer.ok for answer in answers):
                 break
             _log.warning("controllers: discovery failed: %s", "; ".join(each.message for each in answers))
-            await asyncio.sleep(_DISCOVERY_RETRY_S)
+            await self._sleep(_DISCOVERY_RETRY_S)
         served = Served.read(answer.body for answer in answers)
         for controller in self._controllers:
             self._wake(controller, controller.learn(served))
@@ -117,7 +126,7 @@ class Controllers:
             resource.collection(),
             lambda event: self._heard(resource, feed, event),
             jitter=random.random,
-            sleep=asyncio.sleep,
+            sleep=self._sleep,
             query={"fieldSelector": selector} if selector else {},
             fields=feed.fields,
             report=lambda problem: _log.warning("controllers: %s", problem),
