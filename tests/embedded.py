@@ -58,6 +58,7 @@ class Embedded:
         store: Store | None = None,
         namespace: str = "t",
         keeps_quota: bool = False,
+        users: Mapping[str, User] | None = None,
     ) -> None:
         self.api = Api(
             schemas=all_schemas(),
@@ -65,7 +66,7 @@ class Embedded:
             kinds=BUILTIN,
             store=store or Store(),
             features=features or Features(),
-            users={TOKEN: User("admin", ("system:masters",))},
+            users={TOKEN: User("admin", ("system:masters",)), **(users or {})},
             version={"gitVersion": "v1.35.8"},
             keeps_quota=keeps_quota,
         )

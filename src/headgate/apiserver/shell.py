@@ -14,6 +14,8 @@ import uuid
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from typing import Any, Final
 
+from headgate.apiserver.access.authentication import authenticate
+from headgate.apiserver.access.user import User
 from headgate.apiserver.api import Api
 from headgate.apiserver.handle import Answering, handle
 from headgate.apiserver.messages import CallWebhooks, Commit, Effect, Moment, Request, Response
@@ -78,6 +80,10 @@ class Endpoint:
     async def close(self) -> None:
         """Let go of the connections to webhooks."""
         await self._webhooks.close()
+
+    def user_of(self, request: Request) -> User | None:
+        """Who asks, before it is looked at what for; ``None`` for somebody who gets a 401 whatever it is."""
+        return authenticate(self._api.tokens, request, self._clock())
 
     async def answer(self, request: Request) -> Response | Watch:
         """What the server says to a request."""

@@ -167,6 +167,10 @@ class Connection:
             if self._phase != "body":
                 self._phase, self._head = "body", head
                 self._line.wait(limits.body_s)
+                if self._hub.endpoint.user_of(self._request(head, b"")) is None:
+                    # Nobody fills memory with a body that would not be looked at.
+                    self._refuse(head, views.refuse(status.unauthorized()))
+                    return
                 if head.expects_continue:
                     self._line.write(answers.CONTINUE)
             if not self._hub.accounts.body(self._line, self._reader.buffered):
@@ -183,11 +187,12 @@ class Connection:
             self._line.close(linger=True)
             return
         reading = head.method in _READS
-        if hub.accounts.busy(reading=reading):
+        request = self._request(head, arrived.body)
+        if hub.accounts.busy(reading=reading) and not self._is_master(request):
             self._answer(head, _TOO_MANY)
             return
         try:
-            answer = hub.endpoint.begin(self._request(arrived))
+            answer = hub.endpoint.begin(request)
         except Exception:
             answer = _bug(head)
         if isinstance(answer, Response | Watch):
@@ -195,13 +200,18 @@ class Connection:
         else:
             hub.run(self._answer_later(head, answer, reading=reading))
 
-    def _request(self, arrived: Arrived) -> Request:
-        head, certificate = arrived.head, self._line.client_certificate
+    def _request(self, head: Head, body: bytes) -> Request:
+        certificate = self._line.client_certificate
         if certificate is None:
-            return Request(head.method, head.path, head.query, head.headers, arrived.body, repeated=head.repeated)
+            return Request(head.method, head.path, head.query, head.headers, body, repeated=head.repeated)
         good = certificate.is_good(time.time())
         peer = certificate.peer if good else None
-        return Request(head.method, head.path, head.query, head.headers, arrived.body, peer, not good, head.repeated)
+        return Request(head.method, head.path, head.query, head.headers, body, peer, not good, head.repeated)
+
+    def _is_master(self, request: Request) -> bool:
+        """Whoever may do everything is let in to a busy server, to help it."""
+        user = self._hub.endpoint.user_of(request)
+        return user is not None and user.is_master
 
     async def _answer_later(self, head: Head, pending: Pending, *, reading: bool) -> None:
         self._hub.accounts.begin(reading=reading)

@@ -7,8 +7,11 @@ sets the deadline. One timer serves them all: it is moved when it rings too earl
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import socket
 import ssl
+import struct
 from collections.abc import Callable
 from typing import Final, Literal, Protocol, cast
 
@@ -18,6 +21,7 @@ from headgate.apiserver.http.limits import Limits
 from headgate.apiserver.http.tls.shell import ClientCertificate, Tls
 
 _log: Final = logging.getLogger(__name__)
+_RESET_ON_CLOSE: Final = struct.pack("ii", 1, 0)
 _LINGER_S: Final = 0.5
 _START_BYTES: Final = 5
 _HTTP_STARTS: Final = (b"GET /", b"HEAD ", b"POST ", b"PUT /", b"OPTIO")
@@ -167,6 +171,10 @@ class Line(asyncio.Protocol):
     def abort(self, reason: str) -> None:
         if self._transport is not None:
             _log.debug("a connection is cut: %s", reason)
+            # Reset: otherwise the kernel keeps what was written for as long as the client does not read it.
+            sock = self._transport.get_extra_info("socket")
+            with contextlib.suppress(OSError):
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
             self._transport.abort()
         self._leave()
 
