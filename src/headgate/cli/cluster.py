@@ -9,6 +9,7 @@ import ipaddress
 import platform
 import signal
 import socket
+import ssl
 import time
 import zoneinfo
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -30,7 +31,7 @@ from headgate.apiserver.http.shell import HttpServer, listen
 from headgate.apiserver.http.tls.shell import TlsFiles
 from headgate.apiserver.kinds.builtin import BUILTIN
 from headgate.apiserver.shell import Endpoint
-from headgate.apiserver.tls.shell import ensure
+from headgate.apiserver.tls.shell import Certificates, ensure
 from headgate.cli import bootstrap
 from headgate.cli.credentials import ISSUER, load_credentials
 from headgate.cli.inprocess import in_process
@@ -61,6 +62,7 @@ COMPONENTS: Final = ("apiserver", "nodes", "controllers")
 
 # The documentation block of RFC 5737: it stands for "this server" where loopback is not allowed.
 _UNROUTED: Final = "192.0.2.1"
+_CERTIFICATES_EVERY_S: Final = 12 * 3600.0
 
 Say = Callable[[str], None]
 
@@ -79,6 +81,7 @@ class Plan(msgspec.Struct, frozen=True):
     node_resources: Mapping[str, str]
     features: Features
     token_file: Path | None = None
+    client_ca: Path | None = None
 
     @classmethod
     def parse(
@@ -93,6 +96,7 @@ class Plan(msgspec.Struct, frozen=True):
         further_resources: Sequence[str],
         features: Features,
         token_file: Path | None = None,
+        client_ca: Path | None = None,
     ) -> Plan | str:
         """A plan from what was typed, or what is wrong with it."""
         host, colon, port = listen.rpartition(":")
@@ -124,6 +128,7 @@ class Plan(msgspec.Struct, frozen=True):
             node_resources=resources,
             features=features,
             token_file=token_file,
+            client_ca=client_ca,
         )
 
 
@@ -190,10 +195,11 @@ async def _cluster(plan: Plan, sock: socket.socket, say: Say) -> AsyncIterator[N
         await bootstrap.create_missing(first, bootstrap_objects(_address(plan.host), port))
         await bootstrap.bring_up_to_date(first, default_policy(), reconcile)
         certificates = ensure(plan.data / "pki", plan.host)
-        server = HttpServer(endpoint, sock, TlsFiles(certificates.server, certificates.server_key, (certificates.ca,)))
+        server = _serve_on(plan, endpoint, sock, certificates)
         ticking = asyncio.create_task(committer.keep_ticking())
         serving = asyncio.create_task(server.serve())
         stack.push_async_callback(_stop_serving, endpoint, server, serving, ticking)
+        stack.push_async_callback(_cancel, asyncio.create_task(_keep_certificates(plan, server)))
         if "nodes" in plan.components:
             fleet = asyncio.create_task(_fleet(plan, in_process(endpoint, system_token, "headgate-nodes")).run())
             stack.push_async_callback(_cancel, fleet)
@@ -205,6 +211,24 @@ async def _cluster(plan: Plan, sock: socket.socket, say: Say) -> AsyncIterator[N
         write_kubeconfig(plan.kubeconfig, url, certificates.ca.read_bytes(), credentials.admin_token)
         _tell(plan, url, store, say)
         yield
+
+
+def _serve_on(plan: Plan, endpoint: Endpoint, sock: socket.socket, certificates: Certificates) -> HttpServer:
+    further = () if plan.client_ca is None else (plan.client_ca,)
+    try:
+        files = TlsFiles(certificates.server, certificates.server_key, (certificates.ca, *further))
+        return HttpServer(endpoint, sock, files)
+    except OSError as problem:
+        why = problem.strerror if problem.filename or not isinstance(problem, ssl.SSLError) else "no certificate in it"
+        raise UpProblem(f"{plan.client_ca} cannot be used: {why}; check --client-ca") from problem
+
+
+async def _keep_certificates(plan: Plan, server: HttpServer) -> None:
+    """A cluster that runs for a year needs a new certificate, and not a new start."""
+    while True:
+        await asyncio.sleep(_CERTIFICATES_EVERY_S)
+        ensure(plan.data / "pki", plan.host)
+        server.renew()
 
 
 async def _stop_serving(

@@ -86,6 +86,12 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     default=None,
     help='Further users, one per line: token,name,uid,"group,group", as for kube-apiserver.',
 )
+@click.option(
+    "--client-ca",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=None,
+    help="Authorities (PEM) whose client certificates are believed, besides this cluster's own.",
+)
 @log_options
 def command(
     data: Path,
@@ -98,6 +104,7 @@ def command(
     node_resources: tuple[str, ...],
     feature_gates: str,
     token_file: Path | None,
+    client_ca: Path | None,
 ) -> None:
     """Start a cluster in this process: a Kubernetes API that kubectl works with, and simulated nodes.
 
@@ -122,6 +129,7 @@ def command(
         further_resources=node_resources,
         features=features,
         token_file=token_file,
+        client_ca=client_ca,
     )
     if isinstance(plan, str):
         raise click.UsageError(plan)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import resource
 import socket
 from typing import Final
@@ -21,6 +22,7 @@ from headgate.apiserver.http.line.shell import Line
 from headgate.apiserver.http.tls.shell import TlsFiles, server_context
 from headgate.apiserver.shell import Endpoint
 
+_log: Final = logging.getLogger(__name__)
 _BACKLOG: Final = 1024
 _DRAIN_STEP_S: Final = 0.02
 _OTHER_FILES: Final = 64  # what the process has open besides its connections
@@ -68,7 +70,10 @@ class HttpServer:
 
     def renew(self) -> None:
         """Use the certificate, key and authorities that the files hold now, for connections from here on."""
-        self._context = server_context(self._files)
+        try:
+            self._context = server_context(self._files)
+        except OSError:
+            _log.exception("the new certificates cannot be used; the old ones stay")
 
     def _make_line(self) -> Line:
         return Line(self._accounts, self._context, self._limits, lambda line: Connection(self._hub, line))
