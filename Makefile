@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 LOCKED := requirements/dev.txt requirements/runtime.txt
 WORKERS ?= 2
 
-.PHONY: help setup up test check kube bench lock clean
+.PHONY: help setup up test check kube bench torture lock clean
 
 help:
 	@echo 'make up      start a cluster in this process (ARGS="--nodes 10" passes options on)'
@@ -16,6 +16,7 @@ help:
 	@echo 'make check   ruff, mypy, import-linter'
 	@echo 'make kube    build the real Kubernetes binaries that the comparison suites need'
 	@echo 'make bench   measure'
+	@echo 'make torture kill, pause, flip and compact for hours (ARGS="kills --kills 100" for less)'
 	@echo 'make lock    compile requirements/*.in into hashed requirements/*.txt'
 	@echo 'make clean   remove what the other targets made, except the cache of make kube'
 
@@ -47,6 +48,9 @@ kube:
 
 bench: setup
 	$(BIN)/python -m bench $(ARGS)
+
+torture: setup
+	PYTHONPATH=tests:. $(BIN)/python -m torture $(ARGS)
 
 lock: setup
 	$(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --universal --python-version 3.11 -o requirements/runtime.txt requirements/runtime.in

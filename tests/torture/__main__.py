@@ -1,0 +1,109 @@
+"""``make torture``: every long run, with a line that counts and a summary at the end.
+
+python -m torture                      all of them, at full length
+python -m torture kills --kills 100    one of them, shorter
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from torture import flips, kills, points, swaps, watches
+
+MEMORY = Path("/dev/shm")
+
+
+def counting(label: str) -> Callable[[int], None]:
+    """Says where it is once a second: in one line for a person, in a few lines for a log."""
+    began_s = said_s = time.monotonic()
+    every_s = 1.0 if sys.stderr.isatty() else 60.0
+
+    def report(done: int) -> None:
+        nonlocal said_s
+        now_s = time.monotonic()
+        if now_s - said_s >= every_s:
+            said_s = now_s
+            end = "" if sys.stderr.isatty() else "\n"
+            print(f"\r{label}: {done} in {now_s - began_s:.0f} s", end=end, file=sys.stderr, flush=True)
+
+    return report
+
+
+def torture_flips(root: Path, given: argparse.Namespace) -> str:
+    outcome = flips.run(root, given.flips or None, counting("flips"))
+    return f"{outcome.tried} bytes flipped: {outcome.detected} detected, {outcome.harmless} harmless, 0 otherwise"
+
+
+def torture_points(root: Path, given: argparse.Namespace) -> str:
+    report, reached = counting("crashes at points"), 0
+    for seed in range(given.rounds):
+        reached += sum(points.run(root / f"{seed}", writes=25, seed=seed).values())
+        report(reached)
+    reached += sum(points.run_backup(root / "backup").values())
+    return f"{reached} crashes at named points: nothing lost"
+
+
+def torture_watches(root: Path, given: argparse.Namespace) -> str:
+    outcome = watches.run(given.events, report=counting("events"))
+    return (
+        f"{outcome.delivered} events to 200 watchers from {outcome.writes} writes, {outcome.compactions} compactions: "
+        f"every stream right, {outcome.expired} times 410, each due"
+    )
+
+
+def torture_swaps(root: Path, given: argparse.Namespace) -> str:
+    alone = swaps.check(swaps.run_in_process(root / "alone", given.swaps))
+    history, pauses = swaps.run_over_http(root, given.seconds, given.pause, report=counting("swaps"))
+    over_http = swaps.check(history)
+    return f"{alone} operations in process, {over_http} over HTTP with {pauses} pauses: all linearizable"
+
+
+def torture_kills(root: Path, given: argparse.Namespace) -> str:
+    outcome = kills.run(root, given.kills, report=counting("kills"))
+    starts = sorted(outcome.start_s)
+    return (
+        f"{outcome.kills} kills, {outcome.answered} answered writes, {outcome.events} events, {outcome.in_doubt} "
+        f"requests in doubt ({outcome.survived} had been done), {outcome.backups} backups: nothing lost, repeated or "
+        f"out of order; starts {starts[len(starts) // 2]:.1f} s (median), {starts[-1]:.1f} s (longest)"
+    )
+
+
+RUNS: dict[str, Callable[[Path, argparse.Namespace], str]] = {
+    "points": torture_points,
+    "flips": torture_flips,
+    "watches": torture_watches,
+    "swaps": torture_swaps,
+    "kills": torture_kills,
+}
+IN_MEMORY = ("points", "flips")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="make torture", description=__doc__)
+    parser.add_argument("runs", nargs="*", choices=[*RUNS, []], help="which ones; all if none is named")
+    parser.add_argument("--flips", type=int, default=0, help="how many bytes to flip (0: every byte of the file)")
+    parser.add_argument("--rounds", type=int, default=40, help="rounds of crashes at named points")
+    parser.add_argument("--events", type=int, default=1_000_000, help="events to deliver to watchers")
+    parser.add_argument("--swaps", type=int, default=100_000, help="compare-and-swap operations in process")
+    parser.add_argument("--seconds", type=float, default=120, help="how long to swap over HTTP")
+    parser.add_argument("--pause", type=float, default=5, help="the longest pause of the server, in seconds")
+    parser.add_argument("--kills", type=int, default=1_000, help="how often to kill the server")
+    given = parser.parse_args()
+    summary: list[str] = []
+    for name in given.runs or RUNS:
+        place = MEMORY if name in IN_MEMORY and MEMORY.is_dir() else None
+        with tempfile.TemporaryDirectory(dir=place, prefix="headgate-torture-") as folder:
+            began_s = time.monotonic()
+            told = RUNS[name](Path(folder), given)
+            summary.append(f"{name:8} {time.monotonic() - began_s:6.0f} s   {told}")
+            print(f"\r{summary[-1]}", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
