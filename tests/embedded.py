@@ -13,13 +13,26 @@ from typing import Any
 from urllib.parse import urlencode
 
 import msgspec
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from headgate import schemas
+from headgate.apiserver.access.accounts import Accounts
+from headgate.apiserver.access.jwt import Key
 from headgate.apiserver.access.user import User
 from headgate.apiserver.api import Api
 from headgate.apiserver.handle import handle
 from headgate.apiserver.kinds.builtin import BUILTIN
-from headgate.apiserver.messages import CallWebhooks, Commit, Moment, Request, Response, WebhookAnswer, WebhookCall
+from headgate.apiserver.messages import (
+    Audit,
+    AuditLevel,
+    CallWebhooks,
+    Commit,
+    Moment,
+    Request,
+    Response,
+    WebhookAnswer,
+    WebhookCall,
+)
 from headgate.apiserver.watching import Watch
 from headgate.kube import status
 from headgate.kube.features import Features
@@ -38,6 +51,11 @@ def all_schemas() -> Schemas:
 @cache
 def all_messages() -> Messages:
     return Messages.load(all_schemas(), schemas.read_numbers())
+
+
+@cache
+def signing_key() -> Key:
+    return Key(ec.derive_private_key(4711, ec.SECP256R1()))
 
 
 class Reply(msgspec.Struct, frozen=True):
@@ -59,16 +77,21 @@ class Embedded:
         namespace: str = "t",
         keeps_quota: bool = False,
         users: Mapping[str, User] | None = None,
+        audit_level: AuditLevel | None = None,
     ) -> None:
+        store = store or Store()
+        self.audited: list[dict[str, Any]] = []
         self.api = Api(
             schemas=all_schemas(),
             messages=all_messages(),
             kinds=BUILTIN,
-            store=store or Store(),
+            store=store,
             features=features or Features(),
             users={TOKEN: User("admin", ("system:masters",)), **(users or {})},
             version={"gitVersion": "v1.35.8"},
+            accounts=Accounts("https://issuer.example", signing_key(), store),
             keeps_quota=keeps_quota,
+            audit_level=audit_level,
         )
         self.epoch_s = 1_700_000_000.0
         self.disk_error: str | None = None
@@ -94,6 +117,9 @@ class Embedded:
     def _perform(self, effect: object) -> object:
         if isinstance(effect, CallWebhooks):
             return tuple(self._webhook(each) for each in effect.calls)
+        if isinstance(effect, Audit):
+            self.audited.append(effect.event)
+            return None
         if not isinstance(effect, Commit):
             return False
         if self.disk_error is not None:

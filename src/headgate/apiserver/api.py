@@ -18,6 +18,7 @@ from headgate.apiserver.holdings import Holdings
 from headgate.apiserver.kinds.form import Form, table_form
 from headgate.apiserver.kinds.kind import Kind
 from headgate.apiserver.kinds.table import KindTable
+from headgate.apiserver.messages import AuditLevel
 from headgate.apiserver.webhooks.index import WebhookIndex
 from headgate.kube.features import Features
 from headgate.kube.protobuf import Messages
@@ -31,7 +32,7 @@ class Api:
     ``kinds`` are those that are always there; ``users`` maps a bearer token to who holds it; ``version`` is the
     document at ``/version``; without ``time_zones`` the zone of a CronJob is only checked for its form; without
     ``accounts`` there are no tokens for service accounts. With ``keeps_quota`` the usage of quotas is counted here,
-    and not left to a kube-controller-manager.
+    and not left to a kube-controller-manager. ``audit_level`` says how much of each write is recorded.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class Api:
         time_zones: frozenset[str] | None = None,
         accounts: Accounts | None = None,
         keeps_quota: bool = False,
+        audit_level: AuditLevel | None = None,
     ) -> None:
         self.schemas: Final = schemas
         self.messages: Final = messages
@@ -54,6 +56,7 @@ class Api:
         self.store: Final = store
         self.features: Final = features
         self.accounts: Final = accounts
+        self.audit_level: Final = audit_level
         self.tokens: Final = Tokens(users, accounts)
         self.policy: Final = Policy(store)
         self.version: Final = version

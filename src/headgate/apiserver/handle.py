@@ -11,6 +11,8 @@ from collections.abc import Callable, Generator
 from typing import Any, Final
 from urllib.parse import unquote
 
+import msgspec
+
 from headgate.apiserver import (
     about,
     creating,
@@ -29,10 +31,11 @@ from headgate.apiserver import (
 from headgate.apiserver.access import entry
 from headgate.apiserver.access.user import User
 from headgate.apiserver.api import Api
+from headgate.apiserver.audit import event as audit
 from headgate.apiserver.call import Call
 from headgate.apiserver.kinds.kind import Kind
 from headgate.apiserver.kinds.rows.row import CREATE
-from headgate.apiserver.messages import Effect, Moment, Request, Response
+from headgate.apiserver.messages import Audit, Effect, Moment, Request, Response
 from headgate.apiserver.subresources import binding, eviction, scale, token
 from headgate.apiserver.watching import Watch
 from headgate.kube import errors, names, status, timestamps
@@ -71,15 +74,26 @@ _REFUSED: Final = {
 
 def handle(api: Api, request: Request, moment: Moment) -> Answering:
     caller = entry.enter(api, request, moment.epoch_s)
-    if isinstance(caller, Response):
-        return caller
+    if api.audit_level is None or not audit.is_recorded(request):
+        return caller.refusal or (yield from _answer(api, request, moment, caller.user))
+    audit_id = request.header("audit-id") or moment.new_uid()
+    answer = caller.refusal or (yield from _answer(api, request, moment, caller.user))
+    if isinstance(answer, Watch):
+        return answer
+    yield Audit(
+        audit.make_event(api, api.audit_level, request, caller, answer, audit_id=audit_id, received_s=moment.epoch_s)
+    )
+    return msgspec.structs.replace(answer, headers=(("Audit-Id", audit_id), *answer.headers))
+
+
+def _answer(api: Api, request: Request, moment: Moment, user: User) -> Answering:
     if len(request.body) > MAX_BODY_BYTES:
         return views.refuse(status.body_too_large(MAX_BODY_BYTES))
     route = routes.parse(unquote(request.path, errors="surrogateescape"))
     kind = None if route is None else api.kinds.by_resource(route.group, route.version, route.resource)
     if route is None or kind is None:
         return about.answer(api, request)
-    answer = yield from _resource(api, request, moment, route, kind, caller.user)
+    answer = yield from _resource(api, request, moment, route, kind, user)
     if request.method != "GET" and isinstance(answer, Response) and answer.status in _TOLD_BY_WRITES:
         failure = yield from writing.settle(api.store)
         return answer if failure is None else views.refuse(failure)

@@ -8,10 +8,13 @@ yields, and delivers the :class:`Response` or the watch it ends with.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any, Literal
 
 import msgspec
 
 from headgate.store import Revision
+
+AuditLevel = Literal["Metadata", "Request", "RequestResponse"]
 
 
 class Peer(msgspec.Struct, frozen=True):
@@ -19,6 +22,7 @@ class Peer(msgspec.Struct, frozen=True):
 
     common_name: str
     organizations: tuple[str, ...] = ()
+    fingerprint: str = ""  # SHA-256 of the certificate, in hex
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -35,6 +39,7 @@ class Request(msgspec.Struct, frozen=True):
     peer: Peer | None = None  # without a good client certificate, or without a connection: nobody
     bad_certificate: bool = False  # one was shown that nobody here vouches for
     repeated: Mapping[str, tuple[str, ...]] = {}
+    source: str = ""  # the address that it came from; nothing for a client in the same process
 
     def header(self, name: str) -> str:
         return self.headers.get(name, "")
@@ -106,4 +111,10 @@ class CallWebhooks(msgspec.Struct, frozen=True):
     calls: tuple[WebhookCall, ...]
 
 
-Effect = Commit | WaitRevision | CallWebhooks
+class Audit(msgspec.Struct, frozen=True):
+    """Record this event. Nothing is sent back, and nothing waits for it."""
+
+    event: dict[str, Any]
+
+
+Effect = Commit | WaitRevision | CallWebhooks | Audit

@@ -18,7 +18,7 @@ from headgate.apiserver.access.authentication import authenticate
 from headgate.apiserver.access.user import User
 from headgate.apiserver.api import Api
 from headgate.apiserver.handle import Answering, handle
-from headgate.apiserver.messages import CallWebhooks, Commit, Effect, Moment, Request, Response
+from headgate.apiserver.messages import Audit, CallWebhooks, Commit, Effect, Moment, Request, Response
 from headgate.apiserver.streams import Stream
 from headgate.apiserver.watching import Watch
 from headgate.apiserver.webhooks.shell import Webhooks
@@ -46,8 +46,15 @@ def _new_uid() -> str:
 class Endpoint:
     """The embedded server, without a socket."""
 
-    def __init__(self, api: Api, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        api: Api,
+        clock: Callable[[], float] = time.time,
+        record: Callable[[dict[str, Any]], None] | None = None,
+    ) -> None:
+        """``record`` takes audit events."""
         self._api: Final = api
+        self._record: Final = record
         self._clock: Final = clock
         self._committer: Committer | None = None
         self._followers: Final[dict[str, dict[object, Callable[[], None]]]] = {}  # by resource
@@ -114,6 +121,8 @@ class Endpoint:
                 return await self._commit(revision)
             case CallWebhooks(calls):
                 return await self._webhooks.call(calls)
+            case Audit(event):
+                return None if self._record is None else self._record(event)
             case _:
                 return await self._wait(effect.revision, effect.timeout_s)
 

@@ -25,15 +25,16 @@ from headgate.apiserver.access.accounts import Accounts
 from headgate.apiserver.access.defaults.reconcile import reconcile
 from headgate.apiserver.access.defaults.roles import default_policy
 from headgate.apiserver.api import Api
+from headgate.apiserver.audit.shell import AuditLog
 from headgate.apiserver.bootstrap import bootstrap_objects
 from headgate.apiserver.discovery import KUBERNETES_VERSION, version
 from headgate.apiserver.http.shell import HttpServer, listen
 from headgate.apiserver.http.tls.shell import TlsFiles
 from headgate.apiserver.kinds.builtin import BUILTIN
 from headgate.apiserver.shell import Endpoint
-from headgate.apiserver.tls.shell import Certificates, ensure
+from headgate.apiserver.tls.shell import Certificates, ensure, keep_valid
 from headgate.cli import bootstrap
-from headgate.cli.credentials import ISSUER, load_credentials
+from headgate.cli.credentials import ISSUER, Access, load_credentials
 from headgate.cli.inprocess import in_process
 from headgate.cli.kubeconfig import write_kubeconfig
 from headgate.client.transport import Transport
@@ -62,7 +63,6 @@ COMPONENTS: Final = ("apiserver", "nodes", "controllers")
 
 # The documentation block of RFC 5737: it stands for "this server" where loopback is not allowed.
 _UNROUTED: Final = "192.0.2.1"
-_CERTIFICATES_EVERY_S: Final = 12 * 3600.0
 
 Say = Callable[[str], None]
 
@@ -80,8 +80,7 @@ class Plan(msgspec.Struct, frozen=True):
     node_count: int
     node_resources: Mapping[str, str]
     features: Features
-    token_file: Path | None = None
-    client_ca: Path | None = None
+    access: Access
 
     @classmethod
     def parse(
@@ -95,8 +94,7 @@ class Plan(msgspec.Struct, frozen=True):
         node_resources: Mapping[str, str],
         further_resources: Sequence[str],
         features: Features,
-        token_file: Path | None = None,
-        client_ca: Path | None = None,
+        access: Access,
     ) -> Plan | str:
         """A plan from what was typed, or what is wrong with it."""
         host, colon, port = listen.rpartition(":")
@@ -127,8 +125,7 @@ class Plan(msgspec.Struct, frozen=True):
             node_count=node_count,
             node_resources=resources,
             features=features,
-            token_file=token_file,
-            client_ca=client_ca,
+            access=access,
         )
 
 
@@ -165,7 +162,7 @@ async def _cluster(plan: Plan, sock: socket.socket, say: Say) -> AsyncIterator[N
     url = f"https://[{plan.host}]:{port}" if ":" in plan.host else f"https://{plan.host}:{port}"
     async with contextlib.AsyncExitStack() as stack:
         store, journal = _open_store(plan, say)
-        credentials = load_credentials(plan.data, plan.token_file)
+        credentials = load_credentials(plan.data, plan.access.token_file)
         if isinstance(credentials, str):
             raise UpProblem(credentials)
         system_token = credentials.system_token
@@ -181,8 +178,12 @@ async def _cluster(plan: Plan, sock: socket.socket, say: Say) -> AsyncIterator[N
             version=version(headgate.__version__, platform.python_version(), _platform()),
             time_zones=frozenset(zoneinfo.available_timezones()),
             keeps_quota="controllers" in plan.components,
+            audit_level=plan.access.audit_level,
         )
-        endpoint = Endpoint(api)
+        log = _open_audit_log(plan.access)
+        if log is not None:
+            stack.callback(log.close)
+        endpoint = Endpoint(api, record=None if log is None else log.write)
         committer = Committer(store, journal, publish=endpoint.publish)
         endpoint.attach(committer)
         stack.push_async_callback(committer.close)
@@ -199,7 +200,8 @@ async def _cluster(plan: Plan, sock: socket.socket, say: Say) -> AsyncIterator[N
         ticking = asyncio.create_task(committer.keep_ticking())
         serving = asyncio.create_task(server.serve())
         stack.push_async_callback(_stop_serving, endpoint, server, serving, ticking)
-        stack.push_async_callback(_cancel, asyncio.create_task(_keep_certificates(plan, server)))
+        renewing = asyncio.create_task(keep_valid(plan.data / "pki", plan.host, server.renew))
+        stack.push_async_callback(_cancel, renewing)
         if "nodes" in plan.components:
             fleet = asyncio.create_task(_fleet(plan, in_process(endpoint, system_token, "headgate-nodes")).run())
             stack.push_async_callback(_cancel, fleet)
@@ -214,21 +216,22 @@ async def _cluster(plan: Plan, sock: socket.socket, say: Say) -> AsyncIterator[N
 
 
 def _serve_on(plan: Plan, endpoint: Endpoint, sock: socket.socket, certificates: Certificates) -> HttpServer:
-    further = () if plan.client_ca is None else (plan.client_ca,)
+    further = () if plan.access.client_ca is None else (plan.access.client_ca,)
     try:
         files = TlsFiles(certificates.server, certificates.server_key, (certificates.ca, *further))
         return HttpServer(endpoint, sock, files)
     except OSError as problem:
         why = problem.strerror if problem.filename or not isinstance(problem, ssl.SSLError) else "no certificate in it"
-        raise UpProblem(f"{plan.client_ca} cannot be used: {why}; check --client-ca") from problem
+        raise UpProblem(f"{plan.access.client_ca} cannot be used: {why}; check --client-ca") from problem
 
 
-async def _keep_certificates(plan: Plan, server: HttpServer) -> None:
-    """A cluster that runs for a year needs a new certificate, and not a new start."""
-    while True:
-        await asyncio.sleep(_CERTIFICATES_EVERY_S)
-        ensure(plan.data / "pki", plan.host)
-        server.renew()
+def _open_audit_log(access: Access) -> AuditLog | None:
+    if access.audit_log is None or access.audit_level is None:
+        return None
+    try:
+        return AuditLog(access.audit_log)
+    except OSError as problem:
+        raise UpProblem(f"cannot write --audit-log {access.audit_log}: {problem.strerror}") from problem
 
 
 async def _stop_serving(

@@ -17,11 +17,21 @@ from headgate.apiserver.access.jwt import Key
 from headgate.apiserver.access.shell import signing_key
 from headgate.apiserver.access.token_file import parse_token_file
 from headgate.apiserver.access.user import MASTERS, User
+from headgate.apiserver.messages import AuditLevel
 from headgate.apiserver.tls.shell import make_folder, write_file
 
 ISSUER: Final = "https://kubernetes.default.svc"
 _ADMIN: Final = User("kubernetes-admin", (MASTERS,))
 _SYSTEM: Final = User("system:apiserver", (MASTERS,))
+
+
+class Access(msgspec.Struct, frozen=True):
+    """What was said at the start about who may come in, and what is recorded of it."""
+
+    token_file: Path | None = None
+    client_ca: Path | None = None
+    audit_log: Path | None = None
+    audit_level: AuditLevel | None = None
 
 
 class Credentials(msgspec.Struct, frozen=True):
@@ -54,6 +64,7 @@ def _given(token_file: Path) -> dict[str, User] | str:
 def _admin_token(data: Path) -> str:
     path = data / "token"
     if path.exists():
+        path.chmod(0o600)
         return path.read_text().strip()
     make_folder(data)
     token = secrets.token_urlsafe(32)

@@ -6,11 +6,12 @@ import asyncio
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import click
 
 from headgate.cli.cluster import COMPONENTS, Plan, UpProblem, run
+from headgate.cli.credentials import Access
 from headgate.cli.logs import log_options
 from headgate.kube.features import DEFAULTS, listing, parse_features
 
@@ -92,6 +93,19 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     default=None,
     help="Authorities (PEM) whose client certificates are believed, besides this cluster's own.",
 )
+@click.option(
+    "--audit-log",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=None,
+    help="A file that every write is recorded in, one JSON line each.",
+)
+@click.option(
+    "--audit-level",
+    type=click.Choice(["None", "Metadata", "Request", "RequestResponse"]),
+    default="Metadata",
+    show_default=True,
+    help="How much of a write is recorded. Secrets and tokens are never.",
+)
 @log_options
 def command(
     data: Path,
@@ -105,6 +119,8 @@ def command(
     feature_gates: str,
     token_file: Path | None,
     client_ca: Path | None,
+    audit_log: Path | None,
+    audit_level: Literal["None", "Metadata", "Request", "RequestResponse"],
 ) -> None:
     """Start a cluster in this process: a Kubernetes API that kubectl works with, and simulated nodes.
 
@@ -128,8 +144,12 @@ def command(
         node_resources={"cpu": node_cpu, "memory": node_memory},
         further_resources=node_resources,
         features=features,
-        token_file=token_file,
-        client_ca=client_ca,
+        access=Access(
+            token_file=token_file,
+            client_ca=client_ca,
+            audit_log=audit_log,
+            audit_level=None if audit_log is None or audit_level == "None" else audit_level,
+        ),
     )
     if isinstance(plan, str):
         raise click.UsageError(plan)

@@ -20,6 +20,7 @@ from headgate.apiserver.messages import Request
 
 # What anybody may ask for without a credential, if the roles of nobody allow it.
 PUBLIC: Final = frozenset({"/healthz", "/livez", "/readyz", "/version"})
+_CREDENTIAL: Final = "authentication.kubernetes.io/credential-id"
 _NOT_KNOWN: Final = "invalid bearer token"
 
 
@@ -58,7 +59,8 @@ def authenticate(tokens: Tokens, request: Request, now_s: float) -> User | None:
     """The user, or ``None`` for the 401. A certificate goes before a token."""
     peer = request.peer
     if peer is not None and peer.common_name:
-        return authenticated(User(peer.common_name, peer.organizations))
+        extra = {_CREDENTIAL: (f"X509SHA256={peer.fingerprint}",)} if peer.fingerprint else {}
+        return authenticated(User(peer.common_name, peer.organizations, extra=extra))
     token = bearer_token(request.header("authorization"))
     if token is not None:
         found = tokens.find(token, now_s)

@@ -1,4 +1,4 @@
-"""The door: authenticate, impersonate, authorize. Whoever comes through is a :class:`Caller`; the others get an answer.
+"""The door: authenticate, impersonate, authorize. Whoever comes through is a :class:`Caller` without a refusal.
 
 ``apiserver/handle.py`` asks here before it looks at anything else. A member of ``system:masters`` passes without the
 question being put into words: that is every request of the cluster's own components.
@@ -19,32 +19,40 @@ from headgate.apiserver.api import Api
 from headgate.apiserver.messages import Request, Response
 from headgate.kube import status
 
+_UNKNOWN: Final = User("")
 _NO_SNIFF: Final = ("X-Content-Type-Options", "nosniff")
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """``login`` is who showed the credential, ``user`` who acts: the same unless somebody is impersonated."""
+    """``login`` is who showed the credential, ``user`` who acts: the same unless somebody is impersonated.
+
+    Who is not let in has a ``refusal``; ``reason`` is what the roles say, either way.
+    """
 
     user: User
     login: User
+    refusal: Response | None = None
+    reason: str = ""
 
 
-def enter(api: Api, request: Request, now_s: float) -> Caller | Response:
+def enter(api: Api, request: Request, now_s: float) -> Caller:
     login = authenticate(api.tokens, request, now_s)
     if login is None:
-        return _refuse(request, status.unauthorized())
+        return Caller(_UNKNOWN, _UNKNOWN, _refuse(request, status.unauthorized()))
     user = login
     if impersonation.wanted(request):
         acting = impersonation.impersonate(api.policy, request, login)
         if isinstance(acting, status.ApiError):
-            return _refuse(request, acting, _NO_SNIFF)
+            return Caller(login, login, _refuse(request, acting, _NO_SNIFF))
         user = acting
-    if not user.is_master:
-        asked = attributes_of(request, user.name)
-        decision = api.policy.decide(user, asked)
-        if not decision.allowed:
-            return _refuse(request, status.access_denied(asked, decision.reason), _NO_SNIFF)
-    return Caller(user, login)
+    if user.is_master:
+        return Caller(user, login)
+    asked = attributes_of(request, user.name)
+    decision = api.policy.decide(user, asked)
+    if decision.allowed:
+        return Caller(user, login, None, decision.reason)
+    refusal = _refuse(request, status.access_denied(asked, decision.reason), _NO_SNIFF)
+    return Caller(user, login, refusal, decision.reason)
 
 
 def _refuse(request: Request, error: status.ApiError, *headers: tuple[str, str]) -> Response:

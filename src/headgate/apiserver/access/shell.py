@@ -16,6 +16,7 @@ def signing_key(folder: Path) -> Key:
     path = folder / "sa.key"
     make_folder(folder)
     if path.exists():
+        path.chmod(0o600)
         kept = serialization.load_pem_private_key(path.read_bytes(), password=None)
         if not isinstance(kept, ec.EllipticCurvePrivateKey) or not isinstance(kept.curve, ec.SECP256R1):
             raise ValueError(f"{path} is not a key of the curve P-256; move it away to have one made")

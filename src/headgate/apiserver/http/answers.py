@@ -31,10 +31,12 @@ def head(
 ) -> bytes:
     """Without a ``length`` the body comes in chunks, or for a client that knows none until the connection closes."""
     line = _LINES.get((min(minor, 1), status)) or f"HTTP/1.{min(minor, 1)} {status} \r\n"
-    parts = [line, "Audit-Id: ", audit_id, "\r\n"]
+    parts = [line]
     if not headers:
-        parts.append("Cache-Control: no-cache, private\r\n")
+        parts.append(f"Audit-Id: {audit_id}\r\nCache-Control: no-cache, private\r\n")
     else:
+        if headers[0][0] != "Audit-Id":  # a request that is recorded knows its own
+            parts.append(f"Audit-Id: {audit_id}\r\n")
         if not any(name.lower() == "cache-control" for name, _ in headers):
             parts.append("Cache-Control: no-cache, private\r\n")
         parts.extend(f"{name}: {value}\r\n" for name, value in headers)

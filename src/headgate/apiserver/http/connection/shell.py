@@ -202,11 +202,18 @@ class Connection:
 
     def _request(self, head: Head, body: bytes) -> Request:
         certificate = self._line.client_certificate
-        if certificate is None:
-            return Request(head.method, head.path, head.query, head.headers, body, repeated=head.repeated)
-        good = certificate.is_good(time.time())
-        peer = certificate.peer if good else None
-        return Request(head.method, head.path, head.query, head.headers, body, peer, not good, head.repeated)
+        good = certificate is None or certificate.is_good(time.time())
+        return Request(
+            head.method,
+            head.path,
+            head.query,
+            head.headers,
+            body,
+            certificate.peer if certificate is not None and good else None,
+            not good,
+            head.repeated,
+            self._line.source,
+        )
 
     def _is_master(self, request: Request) -> bool:
         """Whoever may do everything is let in to a busy server, to help it."""

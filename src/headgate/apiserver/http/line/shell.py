@@ -63,6 +63,7 @@ class Line(asyncio.Protocol):
         self._start = b""
         self._holds = False
         self.client_certificate: ClientCertificate | None = None
+        self.source = ""  # the client's address
         self.waiting_bytes: Callable[[], int] = int  # what the talk has in hand besides what was written
 
     @property
@@ -83,6 +84,8 @@ class Line(asyncio.Protocol):
             self._state = "closed"
             transport.abort()
             return
+        name = transport.get_extra_info("peername")
+        self.source = str(name[0]) if name else ""
         transport.set_write_buffer_limits(high=self._limits.unsent_bytes)
         self.wait(self._limits.handshake_s)
 

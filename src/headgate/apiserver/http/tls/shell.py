@@ -9,6 +9,7 @@ decided in ``apiserver/tls/shell.py``.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import ssl
 from pathlib import Path
 from typing import Final
@@ -101,14 +102,15 @@ class Tls:
         shown = self._object.getpeercert()
         if not shown:
             return None
+        raw = self._object.getpeercert(binary_form=True) or b""
         return ClientCertificate(
-            _peer(shown.get("subject", ())),
+            _peer(shown.get("subject", ()), hashlib.sha256(raw).hexdigest()),
             ssl.cert_time_to_seconds(str(shown["notBefore"])),
             ssl.cert_time_to_seconds(str(shown["notAfter"])),
         )
 
 
-def _peer(subject: object) -> Peer | None:
+def _peer(subject: object, fingerprint: str) -> Peer | None:
     names: list[str] = []
     organizations: list[str] = []
     for relative_name in subject if isinstance(subject, tuple) else ():
@@ -118,4 +120,4 @@ def _peer(subject: object) -> Peer | None:
             elif key == "organizationName":
                 organizations.append(value)
     # Of several common names the last one counts, as in Go's certificates.
-    return Peer(names[-1], tuple(organizations)) if names and names[-1] else None
+    return Peer(names[-1], tuple(organizations), fingerprint) if names and names[-1] else None
