@@ -18,12 +18,15 @@ from hypothesis import settings
 
 from harness.both import Both, report_path
 from harness.embedded import EmbeddedServer
+from harness.processes import Process
 from harness.real import HOW_TO_GET_THEM, RealServer, binaries
 from harness.server import Server
 from real.allowed_differences import ALLOWED
 
 ABSENT = "the real Kubernetes binaries are absent"
 HERE = Path(__file__).parent
+CONTROLLERS = "resourcequota-controller,serviceaccount-controller,root-ca-certificate-publisher-controller"
+EVENT_TTL = "4s"
 USED = pytest.StashKey[set[str]]()
 COMPLETE = pytest.StashKey[bool]()
 
@@ -89,6 +92,30 @@ def both(
     pair.close()
     if twin:
         twin.stop()
+
+
+@pytest.fixture(scope="session")
+def governed(kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
+    """Another pair, in which more happens: controllers keep quotas, containers may be privileged, events expire."""
+    folder = tmp_path_factory.mktemp("governed")
+    real = RealServer(folder / "real", kube_binaries, flags=("--allow-privileged=true", f"--event-ttl={EVENT_TTL}"))
+    manager = Process(
+        [
+            str(kube_binaries / "kube-controller-manager"),
+            *(f"--kubeconfig={real.kubeconfig}", "--leader-elect=false", "--secure-port=0"),
+            *(f"--controllers={CONTROLLERS}", "--use-service-account-credentials=false", f"--root-ca-file={real.ca}"),
+            *("--kube-api-qps=500", "--kube-api-burst=500"),
+        ],
+        folder / "kube-controller-manager.log",
+    )
+    flags = ("--components", "apiserver,controllers", "--allow-privileged=true", "--event-ttl", EVENT_TTL)
+    ours = EmbeddedServer(folder / "ours", kube_binaries / "kubectl", flags)
+    pair = Both(real, ours, ALLOWED, report_path())
+    yield pair
+    pair.close()
+    manager.stop()
+    real.stop()
+    ours.stop()
 
 
 @pytest.hookimpl(wrapper=True)

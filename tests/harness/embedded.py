@@ -40,7 +40,7 @@ class EmbeddedServer(Server):
                 str(HEADGATE),
                 *("up", "--components", "apiserver", "--data", str(self._folder / "data")),
                 *("--listen", "127.0.0.1:0", "--kubeconfig", str(kubeconfig)),
-                *("--token-auth-file", str(tokens), *flags),
+                *("--token-auth-file", str(tokens), "--allow-privileged=false", *flags),
             ],
             self._folder / f"headgate-{self._starts}.log",
         )

@@ -12,6 +12,7 @@ import os
 import ssl
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import yaml
@@ -49,14 +50,14 @@ def binaries() -> Path | None:
 
 
 class RealServer(Server):
-    def __init__(self, folder: Path, programs: Path, name: str = "real") -> None:
+    def __init__(self, folder: Path, programs: Path, name: str = "real", flags: Sequence[str] = ()) -> None:
         self._processes: list[Process] = []
         last: NotReady | None = None
         for attempt in range(3):
             place = folder / str(attempt)
             place.mkdir(parents=True)
             try:
-                kubeconfig = self._start(place, programs)
+                kubeconfig = self._start(place, programs, flags)
                 break
             except NotReady as trouble:
                 last = trouble
@@ -65,7 +66,7 @@ class RealServer(Server):
             raise last or NotReady("kube-apiserver did not start")
         super().__init__(name, kubeconfig, programs / "kubectl", place / "home")
 
-    def _start(self, place: Path, programs: Path) -> Path:
+    def _start(self, place: Path, programs: Path, flags: Sequence[str]) -> Path:
         client_port, peer_port, secure_port = free_ports(3)
         client, peer = f"http://127.0.0.1:{client_port}", f"http://127.0.0.1:{peer_port}"
         etcd = Process(
@@ -99,6 +100,7 @@ class RealServer(Server):
                 "--authorization-mode=RBAC",
                 "--service-cluster-ip-range=10.96.0.0/16",
                 "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
+                *flags,
             ],
             place / "kube-apiserver.log",
         )

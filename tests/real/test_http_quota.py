@@ -1,22 +1,19 @@
 """Resource quotas: what is refused and in which words, what is charged, and what is given back, on both servers.
 
 The real server has the real quota controller beside it, the embedded one keeps the books itself; a step that needs a
-usage waits until both know it. One pair of servers of its own: elsewhere there is no controller.
+usage waits until both know it.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness.both import Both, namespace_of, report_path
-from harness.embedded import EmbeddedServer
+from harness.both import Both, namespace_of
 from harness.objects import (
     CLASSES,
     CONFIG_MAPS,
@@ -33,42 +30,15 @@ from harness.objects import (
     priority_class,
     service,
 )
-from harness.processes import Process
-from harness.real import RealServer
 from harness.scenario import Case, Step, case, cases_of, delete, get, patch, post, put
 from harness.server import JSON_TYPE, Server
-from real.allowed_differences import ALLOWED
 
 pytestmark = pytest.mark.real
 
 QUOTAS = f"{CORE}/resourcequotas"
 CLAIMS = f"{CORE}/persistentvolumeclaims"
 DEVICE_CLAIMS = "/apis/resource.k8s.io/v1/namespaces/{ns}/resourceclaims"
-CONTROLLERS = "resourcequota-controller,serviceaccount-controller,root-ca-certificate-publisher-controller"
 STORAGE_CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
-
-
-@pytest.fixture(scope="module")
-def pair(kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
-    folder = tmp_path_factory.mktemp("quota")
-    real = RealServer(folder / "real", kube_binaries)
-    manager = Process(
-        [
-            str(kube_binaries / "kube-controller-manager"),
-            *(f"--kubeconfig={real.kubeconfig}", "--leader-elect=false", "--secure-port=0"),
-            *(f"--controllers={CONTROLLERS}", "--use-service-account-credentials=false", f"--root-ca-file={real.ca}"),
-            "--kube-api-qps=500",
-            "--kube-api-burst=500",
-        ],
-        folder / "kube-controller-manager.log",
-    )
-    ours = EmbeddedServer(folder / "ours", kube_binaries / "kubectl", ("--components", "apiserver,controllers"))
-    both = Both(real, ours, ALLOWED, report_path())
-    yield both
-    both.close()
-    manager.stop()
-    real.stop()
-    ours.stop()
 
 
 def quota(name: str, hard: dict[str, str], **spec: Any) -> dict[str, Any]:
@@ -540,12 +510,12 @@ def settled_in(server: Server, name: str) -> None:
 
 
 @pytest.mark.parametrize("scenario", CASES, ids=lambda scenario: scenario.name)
-def test_a_quota_is_kept_the_same(pair: Both, scenario: Case) -> None:
-    pair.on_each(lambda server: settled_in(server, namespace_of(scenario.name)))
-    pair.agree(scenario)
+def test_a_quota_is_kept_the_same(governed: Both, scenario: Case) -> None:
+    governed.on_each(lambda server: settled_in(server, namespace_of(scenario.name)))
+    governed.agree(scenario)
 
 
-def test_of_many_at_once_exactly_as_many_pass_as_fit(pair: Both) -> None:
+def test_of_many_at_once_exactly_as_many_pass_as_fit(governed: Both) -> None:
     def race(server: Server) -> tuple[list[int], dict[str, str]]:
         namespace = {"metadata": {"name": "race"}}
         server.request("POST", "/api/v1/namespaces", JSON_TYPE, json.dumps(namespace).encode())
@@ -560,6 +530,6 @@ def test_of_many_at_once_exactly_as_many_pass_as_fit(pair: Both) -> None:
             codes = sorted(threads.map(create, range(30)))
         return codes, server.request("GET", f"{path}/q").json()["status"]["used"]
 
-    codes, used = race(pair.ours)
+    codes, used = race(governed.ours)
     assert codes == [201] * 7 + [403] * 23
     assert used == {"pods": "7", "requests.cpu": "7"}

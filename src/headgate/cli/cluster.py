@@ -28,6 +28,8 @@ from headgate.apiserver.api import Api
 from headgate.apiserver.audit.shell import AuditLog
 from headgate.apiserver.bootstrap import bootstrap_objects
 from headgate.apiserver.discovery import KUBERNETES_VERSION, version
+from headgate.apiserver.expiry.events import Expiry
+from headgate.apiserver.expiry.shell import Expirer
 from headgate.apiserver.http.shell import HttpServer, listen
 from headgate.apiserver.http.tls.shell import TlsFiles
 from headgate.apiserver.kinds.builtin import BUILTIN
@@ -81,6 +83,7 @@ class Plan(msgspec.Struct, frozen=True):
     node_resources: Mapping[str, str]
     features: Features
     access: Access
+    event_ttl_s: float = 3600.0
 
     @classmethod
     def parse(
@@ -95,6 +98,7 @@ class Plan(msgspec.Struct, frozen=True):
         further_resources: Sequence[str],
         features: Features,
         access: Access,
+        event_ttl: str = "1h",
     ) -> Plan | str:
         """A plan from what was typed, or what is wrong with it."""
         host, colon, port = listen.rpartition(":")
@@ -116,6 +120,9 @@ class Plan(msgspec.Struct, frozen=True):
             problem = quantity.parse(amount)
             if isinstance(problem, str):
                 return f"{amount!r} is not an amount of {name}: {problem}"
+        ttl_ns = timestamps.parse_duration(event_ttl)
+        if isinstance(ttl_ns, str) or ttl_ns < 0:
+            return f"--event-ttl {event_ttl!r} is not a duration; try 1h, 90m, or 0 to keep events for ever"
         return cls(
             data=data,
             host=host.strip("[]") or "127.0.0.1",
@@ -126,6 +133,7 @@ class Plan(msgspec.Struct, frozen=True):
             node_resources=resources,
             features=features,
             access=access,
+            event_ttl_s=ttl_ns / 1e9,
         )
 
 
@@ -202,6 +210,9 @@ async def _cluster(plan: Plan, sock: socket.socket, say: Say) -> AsyncIterator[N
         stack.push_async_callback(_stop_serving, endpoint, server, serving, ticking)
         renewing = asyncio.create_task(keep_valid(plan.data / "pki", plan.host, server.renew))
         stack.push_async_callback(_cancel, renewing)
+        if plan.event_ttl_s:
+            expirer = Expirer(Expiry(api, plan.event_ttl_s), store, committer, plan.event_ttl_s)
+            stack.push_async_callback(_cancel, asyncio.create_task(expirer.run()))
         if "nodes" in plan.components:
             fleet = asyncio.create_task(_fleet(plan, in_process(endpoint, system_token, "headgate-nodes")).run())
             stack.push_async_callback(_cancel, fleet)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 import click
+import msgspec
 
 from headgate.cli.cluster import COMPONENTS, Plan, UpProblem, run
 from headgate.cli.credentials import Access
@@ -81,6 +82,23 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     "--feature-gates", default="", metavar="A=true,B=false", help=f"Switch features on or off. They are: {_GATES}."
 )
 @click.option(
+    "--allow-privileged",
+    type=bool,
+    is_flag=False,
+    flag_value=True,
+    default=True,
+    show_default=True,
+    metavar="BOOL",
+    help="Whether privileged containers may be created, as for kube-apiserver.",
+)
+@click.option(
+    "--event-ttl",
+    default="1h",
+    show_default=True,
+    metavar="DURATION",
+    help="How long an event is kept after its last write; 0 keeps it for ever.",
+)
+@click.option(
     "--token-auth-file",
     "token_file",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -117,6 +135,8 @@ def command(
     node_memory: str,
     node_resources: tuple[str, ...],
     feature_gates: str,
+    allow_privileged: bool,
+    event_ttl: str,
     token_file: Path | None,
     client_ca: Path | None,
     audit_log: Path | None,
@@ -143,13 +163,14 @@ def command(
         node_count=node_count,
         node_resources={"cpu": node_cpu, "memory": node_memory},
         further_resources=node_resources,
-        features=features,
+        features=msgspec.structs.replace(features, allow_privileged=allow_privileged),
         access=Access(
             token_file=token_file,
             client_ca=client_ca,
             audit_log=audit_log,
             audit_level=None if audit_log is None or audit_level == "None" else audit_level,
         ),
+        event_ttl=event_ttl,
     )
     if isinstance(plan, str):
         raise click.UsageError(plan)

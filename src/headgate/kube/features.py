@@ -13,11 +13,13 @@ import msgspec
 
 
 class Features(msgspec.Struct, frozen=True, kw_only=True):
-    """The switches, one field per gate. The defaults are what a cluster gets that says nothing."""
+    """The switches, one field per gate. The defaults are what a kube-apiserver has that is told nothing."""
 
     pod_scheduling_readiness: bool = True
     mutable_pod_resources_for_suspended_jobs: bool = False
     mutable_scheduling_directives_for_suspended_jobs: bool = False
+    # No gate, but a flag of the same nature: what --allow-privileged says.
+    allow_privileged: bool = False
 
 
 DEFAULTS: Final = Features()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from headgate.kube.features import DEFAULTS
+from headgate.kube.features import DEFAULTS, Features
 from headgate.kube.validation.pod import validate_pod_create, validate_pod_template_spec
 from unit.pod.pods import REQUIRED, a_pod, create_errors, defaulted, shown
 
@@ -262,7 +262,7 @@ def test_a_pods_errors(spec: dict[str, Any], errors: list[str]) -> None:
 
 def test_a_privileged_container_is_good_where_the_cluster_allows_it() -> None:
     pod = defaulted(a_pod(container={"securityContext": {"privileged": True}}))
-    assert validate_pod_create(pod, DEFAULTS, allow_privileged=True) == []
+    assert validate_pod_create(pod, Features(allow_privileged=True)) == []
 
 
 def test_a_value_of_a_named_type_is_printed_as_json() -> None:

@@ -17,9 +17,9 @@ from headgate.kube.validation.pod.spec import validate_pod_spec
 Object = dict[str, Any]
 
 
-def validate_pod_create(obj: Object, features: Features, *, allow_privileged: bool = False) -> FieldErrors:
+def validate_pod_create(obj: Object, features: Features) -> FieldErrors:
     """A defaulted and prepared pod (``kube/pods/strategy.py``), its name generated."""
-    options = options_for_create(is_pod=True, allow_privileged=allow_privileged)
+    options = options_for_create(is_pod=True, allow_privileged=features.allow_privileged)
     meta, spec = obj["metadata"], obj["spec"]
     errors = validate_metadata_and_spec(meta, spec, options)
     if spec.get("ephemeralContainers"):
@@ -53,16 +53,16 @@ def _validate_no_tokens(spec: Object) -> FieldErrors:
 
 
 def validate_pod_template_spec(
-    template: Object, path: str, features: Features, old: Object | None = None, *, allow_privileged: bool = False
+    template: Object, path: str, features: Features, old: Object | None = None
 ) -> FieldErrors:
     """A workload's pod template. ``old`` is the stored one, whose sins against newer rules are tolerated."""
     meta, spec = template.get("metadata") or {}, template.get("spec") or {}
     if old is None:
-        options = options_for_create(is_pod=False, allow_privileged=allow_privileged)
+        options = options_for_create(is_pod=False, allow_privileged=features.allow_privileged)
     else:
         old_annotations = (old.get("metadata") or {}).get("annotations")
         options = options_for_update(
-            old.get("spec") or {}, old_annotations, is_pod=False, allow_privileged=allow_privileged
+            old.get("spec") or {}, old_annotations, is_pod=False, allow_privileged=features.allow_privileged
         )
     annotations = meta.get("annotations")
     errors = validate_labels(meta.get("labels"), f"{path}.labels")

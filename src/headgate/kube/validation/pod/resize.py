@@ -18,7 +18,7 @@ from headgate.kube.validation.pod.update import options_of
 Object = dict[str, Any]
 
 
-def validate_pod_resize(new: Object, old: Object, features: Features, *, allow_privileged: bool = False) -> FieldErrors:
+def validate_pod_resize(new: Object, old: Object, features: Features) -> FieldErrors:
     """``new`` as :func:`headgate.kube.pods.strategy.prepare_pod_resize` leaves it."""
     meta, spec, old_spec = new["metadata"], new["spec"], old["spec"]
     if MIRROR in (old["metadata"].get("annotations") or {}):
@@ -26,7 +26,7 @@ def validate_pod_resize(new: Object, old: Object, features: Features, *, allow_p
     if (old_spec.get("os") or {}).get("name") == "windows":
         return [forbidden("[]", "windows pods cannot be resized")]
     errors = validate_object_meta_update(meta, old["metadata"])
-    errors += validate_metadata_and_spec(meta, spec, options_of(old, allow_privileged))
+    errors += validate_metadata_and_spec(meta, spec, options_of(old, features))
     if qos_class(old) != compute_qos_class(spec):
         shown = named((new.get("status") or {}).get("qosClass") or "")
         errors.append(invalid("spec", shown, "Pod QOS Class may not change as a result of resizing"))

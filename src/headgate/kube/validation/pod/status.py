@@ -23,10 +23,8 @@ _STATUSES: Final = ("containerStatuses", "initContainerStatuses", "ephemeralCont
 _CONTAINERS: Final = {"containerStatuses": "containers", "initContainerStatuses": "initContainers"}
 
 
-def validate_pod_status_update(
-    new: Object, old: Object, features: Features, *, allow_privileged: bool = False
-) -> FieldErrors:
-    options = options_of(old, allow_privileged)
+def validate_pod_status_update(new: Object, old: Object, features: Features) -> FieldErrors:
+    options = options_of(old, features)
     meta, old_meta, spec = new["metadata"], old["metadata"], new["spec"]
     status, old_status = new.get("status") or {}, old.get("status") or {}
     errors = validate_object_meta_update(meta, old_meta)

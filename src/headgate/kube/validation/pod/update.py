@@ -33,13 +33,13 @@ _UPDATABLE: Final = (
 _CHECKED: Final = ("activeDeadlineSeconds", "schedulingGates", "tolerations")
 
 
-def options_of(old: Object, allow_privileged: bool) -> PodOptions:
+def options_of(old: Object, features: Features) -> PodOptions:
     annotations = old["metadata"].get("annotations")
-    return options_for_update(old["spec"], annotations, is_pod=True, allow_privileged=allow_privileged)
+    return options_for_update(old["spec"], annotations, is_pod=True, allow_privileged=features.allow_privileged)
 
 
-def validate_pod_update(new: Object, old: Object, features: Features, *, allow_privileged: bool = False) -> FieldErrors:
-    options = options_of(old, allow_privileged)
+def validate_pod_update(new: Object, old: Object, features: Features) -> FieldErrors:
+    options = options_of(old, features)
     spec, old_spec = new["spec"], old["spec"]
     errors = _validate_whole(new, old, options)
     for field in ("containers", "initContainers"):
@@ -200,11 +200,9 @@ def _put(spec: Object, field: str, value: Any) -> None:
         spec[field] = value
 
 
-def validate_pod_ephemeral_containers(
-    new: Object, old: Object, features: Features, *, allow_privileged: bool = False
-) -> FieldErrors:
+def validate_pod_ephemeral_containers(new: Object, old: Object, features: Features) -> FieldErrors:
     """The ``ephemeralcontainers`` subresource: containers may be added, never changed or removed."""
-    errors = _validate_whole(new, old, options_of(old, allow_privileged))
+    errors = _validate_whole(new, old, options_of(old, features))
     if MIRROR in (old["metadata"].get("annotations") or {}):
         return [forbidden("[]", "static pods do not support ephemeral containers")]
     after = {each.get("name", ""): each for each in new["spec"].get("ephemeralContainers") or ()}
