@@ -22,7 +22,7 @@ _TEXT: Final = "text/plain; charset=utf-8"
 _NO_SNIFF: Final = (("X-Content-Type-Options", "nosniff"),)
 _OK: Final = Response(200, b"ok", _TEXT, _NO_SNIFF)
 _PONG: Final = Response(200, b"ok", _TEXT)
-_NOT_FOUND: Final = Response(404, b"404 page not found\n", _TEXT, _NO_SNIFF)
+NOT_FOUND: Final = Response(404, b"404 page not found\n", _TEXT, _NO_SNIFF)
 _HEALTH: Final = ("/healthz", "/livez", "/readyz")
 # Version 2 of the schemas says nothing: clients that ask version 3 for a kind it does not know ask here next, and must
 # learn that it is not known here either. It is the protobuf message with the one field `swagger: "2.0"`.
@@ -42,7 +42,7 @@ def _is_health(path: str) -> bool:
 def answer(api: Api, request: Request) -> Response:
     path = request.path
     if _is_health(path):
-        return _HEALTH_ANSWERS.get(path, _NOT_FOUND)
+        return _HEALTH_ANSWERS.get(path, NOT_FOUND)
     found = _find(api, request)
     if found is None:
         return _lost(api, path)
@@ -123,6 +123,11 @@ def _aggregated(api: Api, request: Request, prefix: Literal["/api", "/apis"]) ->
     return Response(200, msgspec.json.encode(document), discovery.AGGREGATED_JSON, headers)
 
 
+def _has_builtin(api: Api, name: str) -> bool:
+    group = api.kinds.group(name)
+    return group is not None and any(kind.form is None for _, kinds in group.versions for kind in kinds)
+
+
 def _lost(api: Api, path: str) -> Response:
     """Below a served group an unknown path gets a Status; elsewhere plain text, as from any web server."""
     match path.removeprefix("/").split("/"):
@@ -130,7 +135,7 @@ def _lost(api: Api, path: str) -> Response:
             return Response(404, b"", "")
         case ["api", *_]:
             return views.refuse(status.unknown_path())
-        case ["apis", group, *_] if api.kinds.group(group) is not None:
+        case ["apis", group, *_] if _has_builtin(api, group):
             return views.refuse(status.unknown_path())
         case _:
-            return _NOT_FOUND
+            return NOT_FOUND

@@ -71,13 +71,16 @@ def decode_object(
         return body
     if isinstance(body, str):
         return _unrecognized(expected.kind, body, call.request.body)
-    actual = body.gvk(expected)
+    if form.custom and not body.named.kind:
+        missing = f"Object 'Kind' is missing in '{call.request.body.decode('utf-8', 'replace')}'"
+        return _unrecognized(expected.kind, missing, call.request.body)
+    actual = GroupVersionKind(*body.named) if form.custom else body.gvk(expected)
     prefix = f"{actual.kind} in version {errors.quote(actual.version)} cannot be handled as a {expected.kind}: "
     known = call.api.schemas.kinds[actual] if _is_registered(call, actual) else ""
     parsed = parsed_body(call, body, known) if known else body.parsed
     if isinstance(parsed, str):
         return status.bad_request(prefix + parsed)
-    if actual != expected and actual not in aliases:
+    if actual != expected and actual not in aliases and not form.custom:
         return _mismatch(call, actual, expected)
     decoded = form.decode(parsed.value)
     if form.custom and not parsed.is_yaml:
@@ -88,6 +91,8 @@ def decode_object(
         return status.bad_request(prefix + problem)
     if field_validation == "Warn":
         call.warn(*codec.strict_warnings(parsed, decoded))
+    if actual[:2] != expected[:2] and form.custom:
+        return _other_version(actual, expected)
     complete(form, decoded.obj)
     keep_reset(parsed.value, decoded.obj)
     return decoded.obj
@@ -118,10 +123,14 @@ def _summary(body: bytes) -> str:
     return (head.decode("utf-8", "replace") if body[:1] == b"{" else head.hex()) + more
 
 
+def _other_version(actual: GroupVersionKind, expected: GroupVersionKind) -> status.ApiError:
+    text = f"the API version in the data ({actual.api_version}) does not match the expected API version"
+    return status.bad_request(f"{text} ({expected.api_version})")
+
+
 def _mismatch(call: Call, actual: GroupVersionKind, expected: GroupVersionKind) -> status.ApiError:
     if actual in call.api.schemas.kinds and actual.kind == expected.kind:
-        text = f"the API version in the data ({actual.api_version}) does not match the expected API version"
-        return status.bad_request(f"{text} ({expected.api_version})")
+        return _other_version(actual, expected)
     prefix = f"{actual.kind} in version {errors.quote(actual.version)} cannot be handled as a {expected.kind}"
     return status.bad_request(f"{prefix}: {_foreign(call, actual, expected)}")
 

@@ -33,6 +33,7 @@ from headgate.apiserver.access.user import User
 from headgate.apiserver.api import Api
 from headgate.apiserver.audit import event as audit
 from headgate.apiserver.call import Call
+from headgate.apiserver.custom import paths
 from headgate.apiserver.kinds.kind import Kind
 from headgate.apiserver.kinds.rows.row import CREATE
 from headgate.apiserver.messages import Audit, Effect, Moment, Request, Response
@@ -101,11 +102,15 @@ def _answer(api: Api, request: Request, moment: Moment, user: User) -> Answering
 
 
 def _resource(api: Api, request: Request, moment: Moment, route: routes.Route, kind: Kind, user: User) -> Answering:
-    refusal = _misplaced(route, kind)
-    if refusal is not None:
-        return views.refuse(refusal)
-    listing = not route.name and request.method == "GET"
-    refusal = negotiation.representable(request.header("accept"), streams=listing)
+    verb = _VERBS.get(request.method, "")
+    if kind.form is not None:
+        if paths.is_elsewhere(route, kind, request.method):
+            return about.NOT_FOUND
+        refusal = paths.refusal(route, kind, verb)
+    else:
+        listing = not route.name and request.method == "GET"
+        refusal = _misplaced(route, kind)
+        refusal = refusal or negotiation.representable(request.header("accept"), streams=listing)
     if refusal is not None:
         return views.refuse(refusal)
     query = options.parse_query(request.query)
@@ -119,10 +124,9 @@ def _resource(api: Api, request: Request, moment: Moment, route: routes.Route, k
     refusal = _unfit(call)
     if refusal is not None:
         return views.refused(call, refusal)
-    verb = _VERBS.get(request.method, "")
     if route.subresource:
         return (yield from _subresource(call, verb))
-    if route.name and not route.deprecated_watch:
+    if route.name and not route.deprecated_watch and not (verb == "create" and kind.form is not None):
         act = _ON_OBJECT.get(verb)
         if act is None or verb not in kind.verbs:
             return views.refused(call, status.method_not_allowed())

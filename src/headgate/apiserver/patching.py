@@ -32,6 +32,7 @@ MERGE_PATCH: Final = "application/merge-patch+json"
 STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
 APPLY_PATCH: Final = "application/apply-patch+yaml"
 PATCH_TYPES: Final = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH)
+_CUSTOM_PATCH_TYPES: Final = (JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
 
 
 def patch(call: Call) -> Generator[Effect, Any, Response]:
@@ -64,6 +65,8 @@ class PatchOptions(options.WriteOptions, frozen=True, kw_only=True):
 def read_options(call: Call) -> PatchOptions | status.ApiError:
     """Case and parameters are as strict here as in the real server: an exact match of what stands before ``;``."""
     how = call.request.header("content-type").partition(";")[0]
+    if call.kind.form is not None and how not in _CUSTOM_PATCH_TYPES:
+        return status.unsupported_media_type(_CUSTOM_PATCH_TYPES)
     if how not in PATCH_TYPES:
         return status.unsupported_patch_type()
     wanted = options.write_options(call.query, "PatchOptions", apply=how == APPLY_PATCH)
@@ -123,7 +126,8 @@ def _typed(
     call: Call, kind: Kind, wanted: PatchOptions, patch: Any, patched: Any, duplicates: Sequence[str]
 ) -> Object | status.ApiError:
     """What came out of the patch must still be an object of the kind; what the kind does not know is dropped."""
-    if wanted.how != STRATEGIC_PATCH and (problem := bodies.type_problem(call, kind.gvk, patched)):
+    strict_type = wanted.how != STRATEGIC_PATCH and not call.api.form(kind).custom
+    if strict_type and (problem := bodies.type_problem(call, kind.gvk, patched)):
         return _unfit(patched, problem)
     decoded = call.api.form(kind).decode(patched)
     if decoded.error is not None:

@@ -16,6 +16,7 @@ from headgate.apiserver.api import Api
 from headgate.apiserver.kinds.conversion import from_stored, to_stored
 from headgate.apiserver.kinds.kind import Kind
 from headgate.kube.apply import Convert, Converted
+from headgate.kube.apply.check import check
 from headgate.store import Item, Revision
 
 Object = dict[str, Any]
@@ -82,14 +83,31 @@ def converter(api: Api, kind: Kind) -> Convert | None:
     if len(views) == 1:
         return None
 
-    def convert(obj: Object, api_version: str) -> Converted | None:
+    def convert(obj: Object, api_version: str) -> Converted | str | None:
         here, there = views.get(obj.get("apiVersion", "")), views.get(api_version)
         if here is None or there is None:
             return None
-        moved = {**obj, "apiVersion": api_version} if here.form else from_stored(there, to_stored(here, obj))
+        if here.form is not None:
+            return _as_if(api, there, obj)
+        moved = from_stored(there, to_stored(here, obj))
         return Converted(api.form(there).typed.shape, tidy(api, there, moved))
 
     return convert
+
+
+def _as_if(api: Api, kind: Kind, obj: Object) -> Converted | str:
+    """A custom object with another version's name on it: what it is then, or what that version has not heard of."""
+    shape = api.form(kind).typed.shape
+    moved = {**obj, "apiVersion": kind.api_version}
+    return check(shape, moved, duplicates=True) or Converted(shape, moved)
+
+
+def read_back(kind: Kind, obj: Object) -> Object:
+    """``obj`` as the store will give it back: what the version that is stored cannot say is lost."""
+    form = kind.form
+    if form is None or form.to_stored is None or form.from_stored is None:
+        return obj
+    return form.from_stored(form.to_stored(obj))
 
 
 def serve(api: Api, kind: Kind, item: Item) -> bytes:

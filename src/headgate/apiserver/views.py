@@ -184,5 +184,7 @@ def _converted(call: Call, objects: Sequence[Object], list_meta: Object, *, sing
 
 def _go_type(call: Call) -> str:
     """How the real server's text names the type: its internal package and kind."""
+    if call.kind.form is not None:
+        return "unstructured.Unstructured"
     package = (call.kind.group or "core").partition(".")[0]
     return f"{package}.{call.kind.kind}"

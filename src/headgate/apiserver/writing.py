@@ -137,7 +137,7 @@ def prepare_create(call: Call, obj: Object) -> admission.Admitting:
     strategy.prepare_create(obj, call.context)
     problems = strategy.validate_create(obj, call.context) or validate_common_meta(metadata, namespaced=kind.namespaced)
     if problems:
-        return status.invalid(call.named_kind, metadata.get("name", ""), problems)
+        return status.invalid(_named(call, obj), metadata.get("name", ""), problems)
     call.warn(*strategy.warnings_create(obj, call.context))
     refusal = escalation.may_create(call) or (yield from admission.validate_create(call, obj))
     refusal = refusal or quota.refusal(call, obj, None)
@@ -145,7 +145,13 @@ def prepare_create(call: Call, obj: Object) -> admission.Admitting:
         return refusal
     # The real server defaults once more when it reads back what it stored: preparation may have left new gaps.
     call.api.form(kind).default(obj)
-    return records.tidy(call.api, kind, obj)
+    return records.tidy(call.api, kind, records.read_back(kind, obj))
+
+
+def _named(call: Call, obj: Object) -> status.GroupResource:
+    """How a refusal names the kind; of a custom object it is what the object says."""
+    named = call.named_kind
+    return named if call.kind.form is None else named._replace(resource=obj.get("kind") or named.resource)
 
 
 def _allocate(call: Call, new: Object, old: Object | None) -> status.ApiError | None:
@@ -294,13 +300,13 @@ def prepare_update(
     problems = validate_common_meta_update(new["metadata"], before, namespaced=kind.namespaced)
     problems = problems + rules.validate(new, old, call.context)
     if problems:
-        return status.invalid(call.named_kind, new["metadata"].get("name", ""), problems)
+        return status.invalid(_named(call, new), new["metadata"].get("name", ""), problems)
     call.warn(*rules.warnings(new, old, call.context))
     shown = (new, old) if seen is None else (seen(new), seen(old))
     refusal = (yield from admission.validate_update(call, *shown)) or quota.refusal(call, new, old)
     if refusal is not None:
         return refusal
-    return keep_times(records.tidy(call.api, kind, new), old)
+    return keep_times(records.tidy(call.api, kind, records.read_back(kind, new)), old)
 
 
 def _keep(field: str, metadata: Object, before: Object) -> None:
@@ -327,7 +333,8 @@ def _uid_conflict(call: Call, wanted: str, actual: str) -> status.ApiError:
 
 def storage_error(call: Call, text: str) -> str:
     """How a failed precondition of the storage reads; clients know it with its key."""
-    prefix = _STORAGE_PREFIXES.get(call.kind.resource, call.kind.stored_as[1])
+    group, plural = call.kind.stored_as
+    prefix = f"{group}/{plural}" if call.kind.form is not None else _STORAGE_PREFIXES.get(call.kind.resource, plural)
     key = "/".join(part for part in ("/registry", prefix, call.namespace, call.route.name) if part)
     return f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {text}"
 

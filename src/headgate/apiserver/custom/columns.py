@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+import msgspec
+
 from headgate.apiserver.tables.printer import NAME, Cells, Column, Object, Printer, name_of, since
+from headgate.kube.apply.paths import go_float
 from headgate.kube.jsonpath import JsonPath, parse_path
 from headgate.kube.patch.go_text import go_text
 
+_encode: Final = msgspec.json.Encoder(order="sorted").encode
 _AGE: Final[dict[str, Any]] = {
     "name": "Age",
     "type": "date",
@@ -18,7 +22,10 @@ _AGE: Final[dict[str, Any]] = {
 
 
 def make_printer(columns: Sequence[dict[str, Any]]) -> Printer:
-    wanted = columns or (_AGE,)
+    return _printer(columns or (_AGE,))
+
+
+def _printer(wanted: Sequence[dict[str, Any]]) -> Printer:
     paths: list[tuple[str, JsonPath]] = []
     shown = [NAME]
     for column in wanted:
@@ -43,13 +50,19 @@ def make_printer(columns: Sequence[dict[str, Any]]) -> Printer:
     return Printer(tuple(shown), cells, empty_rows="[]")
 
 
+def _text(value: Any) -> str:
+    if isinstance(value, (dict, list)):
+        return _encode(value).decode()
+    return go_float(value) if isinstance(value, float) else go_text(value)
+
+
 def _cell(kind: str, found: tuple[Any, ...], now: float) -> Any:
     if not found:
         return None
     value = found[0]
     match kind:
         case "string":
-            return value if isinstance(value, str) else go_text(value)
+            return _text(value)
         case "integer" if isinstance(value, (int, float)) and not isinstance(value, bool):
             return int(value)
         case "number" if isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -60,3 +73,13 @@ def _cell(kind: str, found: tuple[Any, ...], now: float) -> Any:
             return since(value, now)
         case _:
             return None
+
+
+# Of the Scale that every custom kind with that subresource answers.
+SCALE: Final = _printer(
+    (
+        {"name": "Desired", "type": "integer", "jsonPath": ".spec.replicas", "description": "Replicas wanted."},
+        {"name": "Available", "type": "integer", "jsonPath": ".status.replicas", "description": "Replicas present."},
+        _AGE,
+    )
+)

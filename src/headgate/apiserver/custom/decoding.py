@@ -1,36 +1,46 @@
-"""Custom objects as they come in, and as they come back from the store.
+"""Custom objects as they come in, and as they go to the store and come back.
 
 A request's object is pruned by the schema of its version and its metadata is read by type, as a built-in kind's
-decoder would; the unknown fields are told in the order of the real server. A stored object is treated the same way
-once more, and defaulted, because the schema may have changed since.
+decoder would; the unknown fields are told in the order of the real server. What is stored is pruned by the schema of
+the version that it is stored in, and what is read is defaulted by that schema, because it may have changed since, and
+then pruned by the schema of the version that was asked for.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from headgate.kube.codec import Decoded
 from headgate.kube.errors import quote
+from headgate.kube.json_text import whole
 from headgate.kube.schema import GroupVersionKind, Schemas
-from headgate.kube.structural.defaulting import copy, fill
+from headgate.kube.structural.defaulting import fill
 from headgate.kube.structural.embedded import Metadata, coerce
-from headgate.kube.structural.node import Node
+from headgate.kube.structural.node import Node, as_resource
 from headgate.kube.structural.pruning import drop_nulls, prune
 
 Object = dict[str, Any]
 
+_NOWHERE: Final = as_resource({})
+_INT64: Final = range(-(2**63), 2**63)
+
 
 class Decoder:
-    def __init__(self, schemas: Schemas, gvk: GroupVersionKind, root: Node) -> None:
+    """``roots``: the schemas of all versions of the kind, by ``apiVersion``."""
+
+    def __init__(self, schemas: Schemas, gvk: GroupVersionKind, roots: Mapping[str, Node], stored: str) -> None:
         self._metadata: Final = Metadata(schemas)
         self._gvk: Final = gvk
-        self._root: Final = root
+        self._roots: Final = roots
+        self._root: Final = roots[gvk.api_version]
+        self._stored: Final = stored
 
     def decode(self, value: Any) -> Decoded:
         """The caller keeps ``value``; what is given back shares nothing with it."""
         if not isinstance(value, dict):
             return Decoded({}, error=f"expected an object, got {value!r}")
-        obj: Object = copy(value)
+        obj: Object = _plain(value)
         for name in ("kind", "apiVersion"):
             if name in obj and not isinstance(obj[name], str):
                 problem = f".{name} accessor error: {obj[name]!r} is of the type {type(obj[name])}, expected string"
@@ -40,11 +50,12 @@ class Decoder:
         metadata, unknown, problem = self._metadata.read(obj.get("metadata"))
         if problem:
             return Decoded({}, error=problem)
-        unknown = [f"metadata.{each}" for each in unknown]
-        if obj["kind"] == self._gvk.kind:
-            unknown += prune(obj, self._root)
-            drop_nulls(obj, self._root)
-            embedded, problem = coerce(obj, self._root, self._metadata)
+        unknown = sorted(f"metadata.{each}" for each in unknown)
+        if obj["kind"] == self._gvk.kind and obj["apiVersion"].rpartition("/")[0] == self._gvk.group:
+            root = self._roots.get(obj["apiVersion"], _NOWHERE)
+            unknown += prune(obj, root)
+            drop_nulls(obj, root)
+            embedded, problem = coerce(obj, root, self._metadata)
             if problem:
                 return Decoded({}, error=problem)
             unknown += embedded
@@ -54,13 +65,42 @@ class Decoder:
             obj.pop("metadata", None)
         return Decoded(obj, [f"unknown field {quote(each)}" for each in unknown])
 
+    def default(self, obj: Object) -> None:
+        fill(obj, self._root)
+
     def emit(self, obj: Object) -> Object:
         return {**obj, "metadata": self._metadata.show(obj.get("metadata") or {})}
 
+    def to_stored(self, obj: Object) -> Object:
+        """``obj``, which the caller keeps, as the store keeps it."""
+        stored: Object = _plain(obj)
+        self._move(stored, self._stored)
+        fill(stored, self._roots[self._stored])
+        return stored
+
     def revive(self, stored: Object) -> Object:
         """A stored object, which the caller owns, in the version and by the schema of today."""
-        stored["apiVersion"] = self._gvk.api_version
-        prune(stored, self._root)
-        drop_nulls(stored, self._root)
-        fill(stored, self._root)
+        root = self._roots.get(stored["apiVersion"], _NOWHERE)
+        prune(stored, root)
+        drop_nulls(stored, root)
+        fill(stored, root)
+        if stored["apiVersion"] != self._gvk.api_version:
+            self._move(stored, self._gvk.api_version)
         return stored
+
+    def _move(self, obj: Object, api_version: str) -> None:
+        obj["apiVersion"] = api_version
+        root = self._roots[api_version]
+        prune(obj, root)
+        drop_nulls(obj, root)
+
+
+def _plain(value: Any) -> Any:
+    """A copy in which numbers are what Go makes of them: 64 bits, and no fraction of nothing."""
+    if isinstance(value, dict):
+        return {name: _plain(below) for name, below in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if value.__class__ is int and value not in _INT64:
+        return whole(float(value))
+    return whole(value) if isinstance(value, float) else value

@@ -8,20 +8,18 @@ that were stored under an older schema, or in another version, into shape.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any, Final
 
 import msgspec
 
-from headgate.apiserver.custom.columns import make_printer
+from headgate.apiserver.custom.columns import SCALE, make_printer
 from headgate.apiserver.custom.decoding import Decoder
 from headgate.apiserver.custom.strategy import make_strategy
 from headgate.apiserver.kinds.form import ALWAYS, Form, ScalePaths
 from headgate.apiserver.kinds.kind import METADATA_LABELS, FieldLabel, Kind, Subresource
 from headgate.apiserver.kinds.table import version_order
 from headgate.kube.schema import GroupVersionKind, Schemas
-from headgate.kube.structural.defaulting import fill
-from headgate.kube.structural.node import as_resource
+from headgate.kube.structural.node import Node, as_resource
 from headgate.kube.structural.shapes import typed_by
 from headgate.store import Item, Revision
 
@@ -66,8 +64,9 @@ def read_definition(schemas: Schemas, item: Item, before: Definition | None) -> 
 def _make_kinds(schemas: Schemas, spec: Object, names: Object, ending: bool, since: Revision) -> list[Kind]:
     stored_version = next(each["name"] for each in spec["versions"] if each.get("storage"))
     labels = _selectable(spec)
+    roots = {f"{spec['group']}/{each['name']}": as_resource(_schema(each)) for each in spec["versions"]}
     return [
-        _make_kind(schemas, spec, names, version, stored_version, labels, ending, since)
+        _make_kind(schemas, spec, names, version, stored_version, labels, roots, ending, since)
         for version in spec["versions"]
         if version.get("served")
     ]
@@ -80,6 +79,7 @@ def _make_kind(
     version: Object,
     stored_version: str,
     stored_labels: tuple[FieldLabel, ...],
+    roots: Mapping[str, Node],
     ending: bool,
     since: Revision,
 ) -> Kind:
@@ -105,7 +105,7 @@ def _make_kind(
         field_label_refusal=_REFUSAL,
         deprecated=_deprecation(spec, version),
         own_list_kind=names["listKind"],
-        form=_make_form(schemas, gvk, spec, version, stored_version, stored_labels, since),
+        form=_make_form(schemas, gvk, spec, version, stored_version, stored_labels, roots, since),
     )
 
 
@@ -116,44 +116,41 @@ def _make_form(
     version: Object,
     stored_version: str,
     stored_labels: tuple[FieldLabel, ...],
+    roots: Mapping[str, Node],
     since: Revision,
 ) -> Form:
-    schema: Object = (version.get("schema") or {}).get("openAPIV3Schema") or {}
-    root = as_resource(schema)
-    decoder = Decoder(schemas, gvk, root)
+    schema = _schema(version)
+    stored_api_version = GroupVersionKind(spec["group"], stored_version, "").api_version
+    decoder = Decoder(schemas, gvk, roots, stored_api_version)
     subresources = version.get("subresources") or {}
     scale = _scale_paths(subresources.get("scale"))
-    stored_api_version = GroupVersionKind(spec["group"], stored_version, "").api_version
     is_stored = version["name"] == stored_version
     return Form(
         decode=decoder.decode,
-        default=partial(_fill, root=root),
+        default=decoder.default,
         emit=decoder.emit,
         typed=typed_by(schemas, gvk, schema),
         strategy=make_strategy(
             gvk,
             schema,
-            root,
+            roots[gvk.api_version],
             namespaced=spec["scope"] == "Namespaced",
             has_status=subresources.get("status") is not None,
             scale=scale,
         ),
         custom=True,
         printer=make_printer(version.get("additionalPrinterColumns") or ()),
+        scale_printer=SCALE,
         scale=scale,
-        to_stored=None if is_stored else partial(_renamed, api_version=stored_api_version),
+        to_stored=None if is_stored else decoder.to_stored,
         from_stored=decoder.revive,
         since=since if is_stored else ALWAYS,
         stored_labels=stored_labels,
     )
 
 
-def _fill(obj: Object, root: Any) -> None:
-    fill(obj, root)
-
-
-def _renamed(obj: Object, api_version: str) -> Object:
-    return {**obj, "apiVersion": api_version}
+def _schema(version: Object) -> Object:
+    return (version.get("schema") or {}).get("openAPIV3Schema") or {}
 
 
 def _scale_paths(scale: Object | None) -> ScalePaths | None:

@@ -60,6 +60,7 @@ class Form(msgspec.Struct, frozen=True, kw_only=True):
     settle: Callable[[Object], Object] = _same
     custom: bool = False
     printer: Printer | None = None
+    scale_printer: Printer | None = None
     scale: ScalePaths | None = None
     to_stored: Callable[[Object], Object] | None = None
     from_stored: Callable[[Object], Object] | None = None

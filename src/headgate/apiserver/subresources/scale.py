@@ -7,14 +7,18 @@ owns it, back to the workload (``kube/apply/scale.py`` maps the ownership).
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from functools import partial
 from typing import Any, Final
 
 from headgate.apiserver import admission, bodies, options, patching, reading, records, updating, views, writing
 from headgate.apiserver.call import Call
+from headgate.apiserver.kinds.form import ScalePaths
 from headgate.apiserver.kinds.kind import Kind
 from headgate.apiserver.messages import Effect, Response
-from headgate.kube import errors, labels, status
+from headgate.apiserver.subresources import counts
+from headgate.kube import errors, status
 from headgate.kube.apply import parent_entries, scale_entries
+from headgate.kube.apply.scale import REPLICAS, Places
 from headgate.kube.strategy import UpdateRules
 
 Object = dict[str, Any]
@@ -33,22 +37,36 @@ SCALE: Final = Kind(
     stored_version="v1",
 )
 _PLAIN: Final = UpdateRules()
+_UNSAID: Final = -(2**31)
 _COPIED: Final = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 
-def scale_of(workload: Object) -> Object:
-    metadata, spec = workload["metadata"], workload.get("spec") or {}
-    counts: Object = {"replicas": (workload.get("status") or {}).get("replicas", 0)}
-    selector = spec.get("selector")
-    if selector is not None:
-        plain = workload.get("kind") == "ReplicationController"
-        counts["selector"] = str(labels.from_set(selector) if plain else labels.from_label_selector(selector))
+def scale_of(call: Call, workload: Object) -> Object:
+    """Of a workload that does not say how many replicas it wants the Scale says the impossible."""
+    metadata, found = workload["metadata"], counts.read(workload, _paths(call))
+    wanted = _UNSAID if found.wanted is None else found.wanted
     return {
         "kind": SCALE.kind,
         "apiVersion": SCALE.api_version,
         "metadata": {field: metadata[field] for field in _COPIED if field in metadata},
-        "spec": {"replicas": spec["replicas"]} if spec.get("replicas") else {},
-        "status": counts,
+        "spec": {"replicas": wanted} if wanted else {},
+        "status": {"replicas": found.present, **({} if found.selector is None else {"selector": found.selector})},
+    }
+
+
+def _paths(call: Call) -> ScalePaths | None:
+    return call.api.form(call.kind).scale
+
+
+def _places(call: Call) -> Places:
+    """Where each version of the workload counts its replicas."""
+    views = call.api.kinds.by_storage(call.kind.resource)
+    if _paths(call) is None:
+        return {call.kind.api_version: REPLICAS}
+    forms = {view.api_version: call.api.form(view).scale for view in views}
+    return {
+        version: None if paths is None else tuple(f"f:{step}" for step in paths.spec)
+        for version, paths in forms.items()
     }
 
 
@@ -57,11 +75,23 @@ def get(call: Call) -> Steps:
     if item is None:
         return views.refused(call, status.not_found(call.resource, call.route.name))
     yield from reading.wait_for(call, item.revision)
-    return _answer(call, records.load(call.api, call.kind, item))
+    workload = records.load(call.api, call.kind, item)
+    found = counts.read(workload, _paths(call))
+    if found.problem:
+        return views.refused(call, status.unknown_error(found.problem))
+    if found.wanted is None:
+        missing = f"the spec replicas field {errors.quote(_spec_path(call))} does not exist"
+        return views.refused(call, status.internal_error(missing))
+    return _answer(call, workload)
+
+
+def _spec_path(call: Call) -> str:
+    paths = _paths(call)
+    return "" if paths is None else f".{'.'.join(paths.spec)}"
 
 
 def _answer(call: Call, workload: Object) -> Response:
-    return views.object_answer(call, 200, records.tidy(call.api, SCALE, scale_of(workload)))
+    return views.object_answer(call, 200, records.tidy(call.api, SCALE, scale_of(call, workload)))
 
 
 def update(call: Call) -> Steps:
@@ -91,32 +121,40 @@ def patch(call: Call) -> Steps:
 def _write(
     call: Call, make: Callable[[Object | None], Object | status.ApiError], dry_run: bool, precondition_uid: str = ""
 ) -> Steps:
-    api_version = call.kind.api_version
+    api_version, places = call.kind.api_version, _places(call)
 
     def transform(workload: Object | None) -> admission.Admitting:
         if workload is None:
             return status.not_found(call.resource, call.route.name)
         metadata = workload["metadata"]
-        old = scale_of(workload)
+        if problem := counts.read(workload, _paths(call)).problem:
+            return status.unknown_error(problem)
+        old = scale_of(call, workload)
         managed = metadata.get("managedFields") or []
-        if entries := scale_entries(managed, api_version):
+        if entries := scale_entries(managed, places):
             old["metadata"]["managedFields"] = entries
         new = make(old)
         if not isinstance(new, status.ApiError):
             new = yield from updating.admit(call, new, old)
         if isinstance(new, status.ApiError):
             return new
-        problem = _problem(call, new, metadata)
-        if problem is not None:
-            return problem
+        refusal = _problem(call, new, metadata)
+        if refusal is not None:
+            return refusal
         merged = dict(metadata)
-        merged["managedFields"] = parent_entries(managed, new["metadata"].get("managedFields") or [], api_version)
+        entries = new["metadata"].get("managedFields") or []
+        merged["managedFields"] = parent_entries(managed, entries, api_version, places)
         merged["resourceVersion"] = new["metadata"].get("resourceVersion", "")
-        spec = {**workload["spec"], "replicas": (new.get("spec") or {}).get("replicas", 0)}
-        return {**workload, "metadata": merged, "spec": spec}
+        replicas = (new.get("spec") or {}).get("replicas", 0)
+        return counts.put({**workload, "metadata": merged}, _paths(call), replicas)
 
     written = yield from writing.update(
-        call, transform, call.strategy.update, dry_run=dry_run, precondition_uid=precondition_uid, seen=scale_of
+        call,
+        transform,
+        call.strategy.update,
+        dry_run=dry_run,
+        precondition_uid=precondition_uid,
+        seen=partial(scale_of, call),
     )
     if isinstance(written, status.ApiError):
         return views.refused(call, written)
@@ -125,7 +163,9 @@ def _write(
 
 def _problem(call: Call, scale: Object, metadata: Object) -> status.ApiError | None:
     replicas = (scale.get("spec") or {}).get("replicas", 0)
-    if replicas < 0:
+    if replicas == _UNSAID:
+        return status.bad_request(f"the spec replicas field {errors.quote(_spec_path(call))} cannot be empty")
+    if replicas < 0 and _paths(call) is None:
         negative = errors.invalid("spec.replicas", replicas, "must be greater than or equal to 0")
         return status.invalid(status.GroupResource("autoscaling", "Scale"), call.route.name, [negative])
     uid = scale["metadata"].get("uid")

@@ -46,9 +46,9 @@ def table(
 
 
 def _printer(kind: Kind, items: Sequence[Object]) -> Printer:
-    if kind.form is not None and kind.form.printer is not None:
-        return kind.form.printer
     answered = items[0].get("kind") if items else None
+    if kind.form is not None:
+        return (kind.form.scale_printer if answered == "Scale" else kind.form.printer) or DEFAULT
     if answered and answered != kind.kind:
         group, _, _ = str(items[0].get("apiVersion") or "").rpartition("/")
         return PRINTERS.get((group, answered), DEFAULT)

@@ -23,9 +23,10 @@ from headgate.kube.apply.remove import drop_own, give_back_dangling, give_back_o
 from headgate.kube.apply.sets import FieldNames, FieldSet, difference, difference_below, has, of_fields, ordered, union
 from headgate.kube.apply.shapes import Typed
 from headgate.kube.apply.update import NEVER_OWNED, empty_object, give_way, record_update, settle_all, with_entries
-from headgate.kube.apply.versions import Changes, Convert, Object, Versions
+from headgate.kube.apply.versions import Changes, Convert, Inconvertible, Object, Versions
 from headgate.kube.status import ApiError, bad_request
 
+_UNAPPLIED = "failed to prune fields: failed to convert merged object to last applied version"
 BEFORE_FIRST_APPLY = "before-first-apply"
 
 
@@ -91,9 +92,12 @@ def apply_config(
         now,
         of_fields(reset),
     )
-    result = _try(request, managers, force)
-    if isinstance(result, list) and manager == last_applied.KUBECTL:
-        result = _upgrade(request, managers, result)
+    try:
+        result = _try(request, managers, force)
+        if isinstance(result, list) and manager == last_applied.KUBECTL:
+            result = _upgrade(request, managers, result)
+    except Inconvertible as problem:
+        return _broken(str(problem))
     if isinstance(result, list):
         return ApplyProblem(refusal(result))
     if isinstance(result, ApplyProblem):
@@ -178,7 +182,7 @@ def _prune(versions: Versions, merged: Object, managers: Managers, last: Owned |
     """``merged`` without what the applier wanted last time and nobody wants now."""
     if last is None or not last.fields:
         return merged
-    base = versions.move(versions.here(merged), last.api_version)
+    base = versions.move(versions.here(merged), last.api_version, _UNAPPLIED)
     if base is None:
         return merged
     pruned = base._replace(obj=drop_own(base.shape, base.obj, last.fields))

@@ -6,8 +6,8 @@ The managers of ``spec.replicas`` of a Deployment are shown as managers of ``spe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TypeAlias
 
 from headgate.kube.apply.managers import Managers, Owned, read_entries, write_entries
 from headgate.kube.apply.sets import Path, difference, from_paths, has
@@ -16,33 +16,38 @@ SCALE_VERSION: Final = "autoscaling/v1"
 REPLICAS: Final[Path] = ("f:spec", "f:replicas")
 
 
-def scale_entries(entries: Sequence[Any] | None, api_version: str, replicas: Path = REPLICAS) -> list[dict[str, Any]]:
-    """The entries of a Scale made from a parent whose ``replicas`` are counted in ``api_version``."""
+# Where the parent counts its replicas, by version; None in a version that does not.
+Places: TypeAlias = "Mapping[str, Path | None]"
+
+
+def scale_entries(entries: Sequence[Any] | None, places: Places) -> list[dict[str, Any]]:
+    """The entries of a Scale made from a parent that counts its replicas in these places."""
     out: Managers = {
         identity: Owned(from_paths([REPLICAS]), SCALE_VERSION, owned.time)
         for identity, owned in _read(entries).items()
-        if owned.api_version == api_version and has(owned.fields, replicas)
+        if (place := places.get(owned.api_version)) is not None and has(owned.fields, place)
     }
     return write_entries(out)
 
 
 def parent_entries(
-    entries: Sequence[Any] | None, scale: Sequence[Any] | None, api_version: str, replicas: Path = REPLICAS
+    entries: Sequence[Any] | None, scale: Sequence[Any] | None, api_version: str, places: Places
 ) -> list[dict[str, Any]]:
-    """The entries of the parent after its Scale, with the entries ``scale``, was written."""
+    """The entries of the parent, written in ``api_version``, after its Scale, with the entries ``scale``, was."""
     before, after = _read(entries), _read(scale)
-    count = from_paths([replicas])
+    count = from_paths([places.get(api_version) or REPLICAS])
     out: Managers = {}
     for identity, owned in before.items():
-        if owned.api_version != api_version:
+        if owned.api_version not in places:
             continue
-        if not has(owned.fields, replicas):
+        place = places[owned.api_version]
+        if place is None or not has(owned.fields, place):
             out[identity] = owned
         elif identity in after:
             out[identity] = owned
             del after[identity]
         else:
-            rest = difference(owned.fields, count)
+            rest = difference(owned.fields, from_paths([place]))
             if rest:
                 out[identity] = owned._replace(fields=rest)
     for identity, owned in after.items():

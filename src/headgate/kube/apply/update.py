@@ -33,7 +33,7 @@ from headgate.kube.apply.sets import (
     union,
 )
 from headgate.kube.apply.shapes import Typed
-from headgate.kube.apply.versions import Changes, Convert, Object, Versions
+from headgate.kube.apply.versions import Changes, Convert, Inconvertible, Object, Versions
 
 # What identifies an object or belongs to the server: nobody owns it.
 NEVER_OWNED: Final = of_fields(
@@ -83,7 +83,10 @@ def track_update(
     versions = Versions(typed.shape, api_version, convert)
     identity = identify(manager, UPDATE, api_version, subresource)
     before = live if live is not None else empty_object(typed)
-    tracked = record_update(versions, before, bare, managers, identity, now, of_fields(reset))
+    try:
+        tracked = record_update(versions, before, bare, managers, identity, now, of_fields(reset))
+    except Inconvertible:
+        return bare
     return bare if isinstance(tracked, str) else with_entries(bare, tracked)
 
 

@@ -23,8 +23,13 @@ class Converted(NamedTuple):
     obj: Object
 
 
-# An object (its own ``apiVersion`` says which version it has) and the version wanted; None: there is no such version.
-Convert: TypeAlias = "Callable[[Object, str], Converted | None]"
+# An object (its own ``apiVersion`` says which version it has) and the version wanted. None: there is no such version; a
+# text: the object is nothing in that version.
+Convert: TypeAlias = "Callable[[Object, str], Converted | str | None]"
+
+
+class Inconvertible(Exception):
+    """An object is nothing in a version that somebody owns fields in. Ends an update or an apply; never leaves it."""
 
 
 class Seen(NamedTuple):
@@ -46,13 +51,15 @@ class Versions:
     def here(self, obj: Object) -> Seen:
         return Seen(self.api_version, self.shape, obj)
 
-    def move(self, seen: Seen, api_version: str) -> Seen | None:
-        """The same object in another version, if there is such a version."""
+    def move(self, seen: Seen, api_version: str, failing: str = "") -> Seen | None:
+        """The same object in another version, if there is such a version; ``failing`` says what could not be done."""
         if seen.api_version == api_version:
             return seen
         converted = None if self._convert is None else self._convert(seen.obj, api_version)
         if converted is None:
             return None
+        if isinstance(converted, str):
+            raise Inconvertible(f"{failing}: {converted}" if failing else converted)
         return Seen(api_version, converted.shape, converted.obj)
 
 
@@ -72,8 +79,8 @@ class Changes:
         return self._known[api_version]
 
     def _compare(self, api_version: str) -> Comparison | None:
-        old = self._versions.move(self._versions.here(self._old), api_version)
-        new = self._versions.move(self._versions.here(self._new), api_version)
+        old = self._versions.move(self._versions.here(self._old), api_version, "failed to convert old object")
+        new = self._versions.move(self._versions.here(self._new), api_version, "failed to convert new object")
         if old is None or new is None:
             return None
         return compare(old.shape, old.obj, new.obj).outside(self._reset)
