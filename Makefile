@@ -47,7 +47,7 @@ kube:
 	@$(PYTHON) tools/kube/build.py
 
 bench: setup
-	$(BIN)/python -m bench $(ARGS)
+	PYTHONPATH=tests $(BIN)/python -m bench $(ARGS)
 
 torture: setup
 	PYTHONPATH=tests:. $(BIN)/python -m torture $(ARGS)

@@ -6,9 +6,9 @@ import os
 import platform
 import sys
 
-from bench import creates
+from bench import apiserver, creates
 
-BENCHES = {"creates": creates.main}
+BENCHES = {"creates": creates.main, "apiserver": apiserver.main}
 
 
 def main() -> int:

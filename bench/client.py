@@ -41,7 +41,7 @@ class Http(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._answer is not None and not self._answer.done():
+        if self._answer is not None and not self._answer.done() and self._lines is None:
             self._answer.set_exception(ConnectionError("the server closed the connection"))
 
     def request(self, method: str, path: str, body: bytes = b"", fields: str = "") -> asyncio.Future[bytes]:

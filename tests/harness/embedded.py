@@ -59,6 +59,10 @@ class EmbeddedServer(Server):
     def log(self) -> str:
         return f"--- headgate (end of {self._process.log})\n{self._process.tail()}"
 
+    def pids(self) -> dict[str, int]:
+        """Its one process."""
+        return {self._process.name: self._process.pid}
+
     def stop(self) -> None:
         self._process.stop()
 

@@ -1,8 +1,8 @@
 """A real etcd and kube-apiserver in a folder of their own, started for one test process and stopped with it.
 
 Admission is what a bare API server needs: no controller beside it makes service accounts or unties new nodes. All
-else is as shipped. etcd does not fsync, for nothing here outlives the session. `tools/kube/build.py` knows the
-binaries' folder.
+else is as shipped. etcd does not fsync unless told to, for nothing here outlives the session. `tools/kube/build.py`
+knows the binaries' folder.
 """
 
 from __future__ import annotations
@@ -50,8 +50,11 @@ def binaries() -> Path | None:
 
 
 class RealServer(Server):
-    def __init__(self, folder: Path, programs: Path, name: str = "real", flags: Sequence[str] = ()) -> None:
+    def __init__(
+        self, folder: Path, programs: Path, name: str = "real", flags: Sequence[str] = (), *, fsync: bool = False
+    ) -> None:
         self._processes: list[Process] = []
+        self._etcd_flags = () if fsync else ("--unsafe-no-fsync",)
         last: NotReady | None = None
         for attempt in range(3):
             place = folder / str(attempt)
@@ -72,7 +75,7 @@ class RealServer(Server):
         etcd = Process(
             [
                 str(programs / "etcd"),
-                *("--data-dir", str(place / "etcd"), "--unsafe-no-fsync", "--log-level", "error"),
+                *("--data-dir", str(place / "etcd"), *self._etcd_flags, "--log-level", "error"),
                 *("--listen-client-urls", client, "--advertise-client-urls", client),
                 *("--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer),
                 *("--initial-cluster", f"default={peer}"),
@@ -113,6 +116,10 @@ class RealServer(Server):
 
     def log(self) -> str:
         return "\n".join(f"--- {each.name} (end of {each.log})\n{each.tail()}" for each in self._processes)
+
+    def pids(self) -> dict[str, int]:
+        """Its processes by the name of their program."""
+        return {each.name: each.pid for each in self._processes}
 
     def stop(self) -> None:
         for each in reversed(self._processes):

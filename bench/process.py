@@ -1,0 +1,35 @@
+"""What a process has used: CPU time and memory, from ``/proc``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+
+def cpu_s(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def resident_bytes(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+class Cpu:
+    """CPU seconds of some processes since it was made."""
+
+    def __init__(self, pids: Mapping[str, int]) -> None:
+        self._pids = pids
+        self._before = {name: cpu_s(pid) for name, pid in pids.items()}
+
+    def used_s(self) -> dict[str, float]:
+        return {name: cpu_s(pid) - self._before[name] for name, pid in self._pids.items()}
+
+
+def add(each: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    total: dict[str, float] = {}
+    for one in each:
+        for name, value in one.items():
+            total[name] = total.get(name, 0.0) + value
+    return total

@@ -1,0 +1,99 @@
+"""Figures as text: lines for whoever watches, tables for ``docs/benchmarks.md``.
+
+The file's prose is written by hand; each table stands between two marks that name it, and only what is between them is
+replaced.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import os
+import platform
+from collections.abc import Coroutine, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+FILE: Final = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
+T = TypeVar("T")
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One thing measured on both servers."""
+
+    title: str
+    unit: str
+    real: float
+    ours: float
+    ratio: float
+    bar: float
+    met: bool
+    more_is_better: bool
+    real_cpu_us: Mapping[str, float]
+    our_cpu_us: Mapping[str, float]
+
+    def line(self) -> str:
+        cells = self.cells()
+        return f"{cells[0]:44} real {cells[1]:>12}  ours {cells[2]:>12}  {cells[3]}"
+
+    def cells(self) -> list[str]:
+        sign = "≥" if self.more_is_better else "≤"
+        verdict = f"{self.ratio:.2f}× (bar {sign} {self.bar:.1f}×{'' if self.met else ', **missed**'})"
+        return [
+            self.title,
+            _figure(self.real, self.unit),
+            _figure(self.ours, self.unit),
+            verdict,
+            _cpu(self.real_cpu_us),
+            _cpu(self.our_cpu_us),
+        ]
+
+
+def _figure(value: float, unit: str) -> str:
+    return f"{value:,.0f}{unit}" if unit.startswith("/") else f"{value:,.1f} {unit}"
+
+
+def _cpu(each: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {value:,.0f} µs" for name, value in each.items())
+
+
+def comparison_table(rows: Sequence[Row]) -> list[str]:
+    return table(
+        ("what", "real", "ours", "ours / real", "CPU each, real", "CPU each, ours"), [row.cells() for row in rows]
+    )
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    return [_line(heads), _line(["---"] * len(heads)), *(_line(row) for row in rows)]
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def machine() -> str:
+    today = datetime.datetime.now(datetime.UTC).date()
+    load = os.getloadavg()[0]
+    return f"{today}, Python {platform.python_version()}, {os.cpu_count()} CPUs, load {load:.1f} when written."
+
+
+def write(name: str, lines: Sequence[str]) -> None:
+    begin, end = f"<!-- measured: {name} -->", "<!-- end -->"
+    text = FILE.read_text()
+    if begin not in text:
+        raise ValueError(f"{FILE} has no place for {name!r}: add the marks {begin} and {end}")
+    before, _, rest = text.partition(begin)
+    after = rest.partition(end)[2]
+    FILE.write_text(before + "\n".join((begin, machine(), "", *lines, end)) + after)
+
+
+def run(coroutine: Coroutine[Any, Any, T]) -> T:
+    """On uvloop, where there is one: the client is to cost little."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.run(coroutine)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(coroutine)
