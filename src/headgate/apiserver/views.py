@@ -55,7 +55,8 @@ def refuse(error: status.ApiError, output: Output | None = None, warnings: Seque
         if details is not None:
             details = msgspec.structs.replace(details, name=_text(details.name))
         body = render(output, msgspec.structs.replace(error, message=_text(error.message), details=details).body())
-    return Response(error.code, body, output.media_type, headers)
+    media_type = "text/plain; charset=utf-8" if error.untyped else output.media_type
+    return Response(error.code, body, media_type, headers)
 
 
 def _text(text: str) -> str:

@@ -64,10 +64,12 @@ class ApiError(msgspec.Struct, frozen=True):
     message: str
     details: Details | None = None
     continue_token: str = ""  # for a list that may go on from a newer revision
+    untyped: bool = False  # said before anybody looked at what the client accepts: as text, without kind or version
 
     def body(self) -> dict[str, Any]:
         metadata = {"continue": self.continue_token} if self.continue_token else {}
-        out: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "metadata": metadata, "status": "Failure"}
+        out: dict[str, Any] = {} if self.untyped else {"kind": "Status", "apiVersion": "v1"}
+        out |= {"metadata": metadata, "status": "Failure"}
         if self.message:
             out["message"] = self.message
         if self.reason:
@@ -234,6 +236,12 @@ def too_large_resource_version(wanted: int, current: int) -> ApiError:
 
 def timeout(message: str, retry_after_s: int = NO_RETRY) -> ApiError:
     return ApiError(504, "Timeout", f"Timeout: {message}", Details(retry_after_s=retry_after_s))
+
+
+def allotted_time_over() -> ApiError:
+    """The client gave the server so much time, and it has passed."""
+    message = "Timeout: request did not complete within the allotted timeout"
+    return ApiError(504, "Timeout", message, Details(), untyped=True)
 
 
 def server_timeout(resource: GroupResource, operation: str, retry_after_s: int = NO_RETRY) -> ApiError:

@@ -74,7 +74,7 @@ def ask(
         return Failure(f"could not create admission objects: {_NO_VERSION}")
     limit_s = min(float(hook.timeout_s), call.time_left_s)
     if limit_s <= 0:
-        return status.timeout(_NO_TIME)
+        return _no_time(call)
     url = f"{hook.url}?timeout={math.ceil(limit_s)}s"
     if hook.service is not None:
         found = call.api.store.peek("services", hook.service.namespace, hook.service.name) is not None
@@ -109,7 +109,11 @@ def answers(
     """Make the calls. The time that they take is taken from the request's."""
     came: Sequence[WebhookAnswer] = yield CallWebhooks(calls)
     call.wait(max(answer.took_s for answer in came))
-    return came if call.time_left_s > 0 else status.timeout(_NO_TIME)
+    return came if call.time_left_s > 0 else _no_time(call)
+
+
+def _no_time(call: Call) -> status.ApiError:
+    return status.allotted_time_over() if call.query.get("timeout") else status.timeout(_NO_TIME)
 
 
 def read(hook: Hook, uid: str, answer: WebhookAnswer, *, mutating: bool) -> Verdict | Failure:

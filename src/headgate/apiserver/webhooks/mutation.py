@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from headgate.apiserver import records
+from headgate.apiserver import bodies, records
 from headgate.apiserver.call import Call
 from headgate.apiserver.kinds.conversion import from_stored, to_stored
 from headgate.apiserver.kinds.kind import Kind
@@ -61,8 +61,12 @@ def _applied(call: Call, write: Write, view: Kind, new: Object, operations: list
     before = printed(call, write, view, new)
     patched = apply_json_patch(before, operations, checked=False)
     if isinstance(patched, PatchProblem):
-        return status.internal_error(patched.message)
+        return status.internal_error(patched.why or patched.message)
     body = body_kind(call, view, write.subresource)
+    misnamed = bodies.type_problem(call, body.gvk, patched.value)
+    if misnamed is not None:
+        known = misnamed.startswith("converting ")
+        return status.unknown_error(misnamed) if known else status.internal_error(misnamed)
     form = call.api.form(body)
     decoded = form.decode(patched.value)
     if decoded.error is not None:

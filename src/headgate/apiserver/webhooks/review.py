@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
+from headgate.apiserver import bodies
 from headgate.apiserver.kinds.kind import Kind
 from headgate.apiserver.webhooks.hook import REVIEW_VERSIONS
 from headgate.apiserver.webhooks.write import Write
@@ -130,8 +131,10 @@ def decode_answer(version: str, body: bytes) -> Object | str:
     wanted = GroupVersionKind(_GROUP, version, _KIND)
     group, said = (named.group, named.version) if named.version else (_GROUP, version)
     actual = GroupVersionKind(group, said, named.kind or _KIND)
-    if actual != wanted and actual not in _ANSWERS.kinds:
-        return f"no kind {errors.quote(actual.kind)} is registered for version {errors.quote(actual.api_version)}"
+    if actual not in _ANSWERS.kinds:
+        return bodies.unregistered(actual)
+    if actual != wanted:
+        return f"converting ({actual.version}.{_KIND}) to ({version}.{_KIND}): unknown conversion"
     decoded = codec.convert(_ANSWERS, _KIND, parsed.value)
     if decoded.error is not None:
         return decoded.error

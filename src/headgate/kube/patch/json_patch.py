@@ -2,19 +2,22 @@
 
 It is laxer than the RFC in places that clients have come to use: ``replace`` on a missing key of an object adds it,
 ``test`` of a missing value against ``null`` succeeds, negative indexes count from the end, and whatever stands before
-the first ``/`` of a path is ignored. Every failure to apply is one and the same 422. The document is left alone: along
-the way to each change its containers are copied, the rest is shared. Objects that were opened on the way have their
-keys sorted in the result, all others keep their order: warnings about unknown fields come in that order.
+the first ``/`` of a path is ignored. Every failure to apply is one and the same 422; what exactly failed stands beside
+it, in the words of the library that the API server uses. The document is left alone: along the way to each change its
+containers are copied, the rest is shared. Objects that were opened on the way have their keys sorted in the result, all
+others keep their order: warnings about unknown fields come in that order.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 import msgspec
 
+from headgate.kube.errors import quote
 from headgate.kube.json_syntax import MAX_DEPTH
 from headgate.kube.patch.go_text import json_word
 from headgate.kube.patch.result import Patched, PatchProblem, malformed, rejected
@@ -25,13 +28,19 @@ MAX_COPIED_BYTES: Final = 3 * 1024 * 1024
 _KNOWN: Final = ("op", "path", "from", "value")
 _INDEX: Final = re.compile("[+-]?[0-9]{1,18}")
 _ABSENT: Final = object()
+_MISSING: Final = "missing value"
+_TOO_DEEP: Final = "exceeded max depth"
 
 Operation = dict[str, Any]
 Container = dict[str, Any] | list[Any]
 
 
 class _Stop(Exception):
-    """An operation does not apply; never leaves this module."""
+    """An operation does not apply, and why; never leaves this module."""
+
+
+class _NoPath(_Stop):
+    """There is nothing that could hold the value at a path."""
 
 
 def apply_json_patch(document: Any, operations: Any, *, checked: bool = True) -> Patched | PatchProblem:
@@ -46,11 +55,13 @@ def apply_json_patch(document: Any, operations: Any, *, checked: bool = True) ->
     work = _Work(document)
     try:
         for operation in operations:
-            _OPERATIONS.get((operation or {}).get("op"), _unknown)(work, operation)
-    except (_Stop, RecursionError):
-        return rejected()
+            _OPERATIONS.get((operation or {}).get("op"), _unknown)(work, operation or {})
+    except _Stop as problem:
+        return rejected(str(problem))
+    except RecursionError:
+        return rejected(_TOO_DEEP)
     if work.steps > MAX_DEPTH and _is_deeper_than(MAX_DEPTH, work.root):
-        return rejected()
+        return rejected(_TOO_DEEP)
     work.close()
     return Patched(work.root, complaints)
 
@@ -96,7 +107,7 @@ class _Work:
         elif isinstance(container, list):
             copy = list(container)
         else:
-            raise _Stop
+            raise _NoPath
         self._owned[id(copy)] = copy
         return copy
 
@@ -119,7 +130,7 @@ class _Work:
         self.steps += len(parts)
         holder = self.root = self.own(self.root)
         for part in parts[:-1]:
-            child = self.own(_get(holder, part))
+            child = self.own(_step(holder, part))
             if isinstance(holder, dict):
                 holder[part] = child
             else:
@@ -146,7 +157,7 @@ def _is_deeper_than(limit: int, value: Any) -> bool:
 def _split(path: str) -> list[str]:
     parts = path.split("/")
     if len(parts) < 2:
-        raise _Stop
+        raise _NoPath
     if "~" not in path:
         return parts[1:]
     return [part.replace("~1", "/").replace("~0", "~") for part in parts[1:]]
@@ -159,21 +170,23 @@ def _sort(container: Container) -> None:
         container.update(items)
 
 
-def _container(value: Any) -> Container:
-    if isinstance(value, dict | list):
-        return value
-    raise _Stop
-
-
 def _index(items: list[Any], key: str, *, size: int | None = None) -> int:
     """``size`` is how many places there are: one more than items when a new one goes in."""
     if _INDEX.fullmatch(key) is None:
-        raise _Stop
+        raise _Stop(f"strconv.Atoi: parsing {quote(key)}: invalid syntax")
     places = len(items) if size is None else size
     index = int(key)
     if not -places <= index < places:
-        raise _Stop
+        raise _Stop(f"Unable to access invalid index: {index}: invalid index referenced")
     return index if index >= 0 else index + places
+
+
+def _step(holder: Container, key: str) -> Any:
+    """One step on the way to a value; if it fails, the way is wrong, not the value."""
+    try:
+        return _get(holder, key)
+    except _Stop as problem:
+        raise _NoPath from problem
 
 
 def _get(holder: Container, key: str) -> Any:
@@ -188,6 +201,9 @@ def _put(holder: Container, key: str, value: Any) -> None:
         holder[key] = value
     elif key == "-":
         holder.append(value)
+    elif _INDEX.fullmatch(key) is None:
+        problem = f"strconv.Atoi: parsing {quote(key)}: invalid syntax"
+        raise _Stop(f"value was not a proper array index: '{key}': {problem}")
     else:
         holder.insert(_index(holder, key, size=len(holder) + 1), value)
 
@@ -195,68 +211,108 @@ def _put(holder: Container, key: str, value: Any) -> None:
 def _take(holder: Container, key: str) -> Any:
     if isinstance(holder, dict):
         if key not in holder:
-            raise _Stop
+            raise _Stop(f"Unable to remove nonexistent key: {key}: {_MISSING}")
         return holder.pop(key)
     return holder.pop(_index(holder, key))
 
 
 def _text(operation: Operation, field: str) -> str:
     text = operation.get(field)
-    if not isinstance(text, str):
-        raise _Stop
-    return text
+    if isinstance(text, str):
+        return text
+    op = operation["op"]
+    comma = "," if field == "from" else ""
+    inner = _MISSING if op in ("add", "remove") else f"operation{comma} missing {field} field: {_MISSING}"
+    raise _Stop(f"{op} operation failed to decode {field}: {inner}")
+
+
+@contextmanager
+def _worded(no_path: str, otherwise: str) -> Iterator[None]:
+    """Says what failed inside: the way to the value, or the value."""
+    try:
+        yield
+    except _NoPath:
+        raise _Stop(f"{no_path}: {_MISSING}") from None
+    except _Stop as problem:
+        raise _Stop(f"{otherwise}: {problem}") from None
 
 
 def _unknown(work: _Work, operation: Operation) -> None:
-    raise _Stop
+    op = operation.get("op")
+    raise _Stop(f"Unexpected kind: {op if isinstance(op, str) else 'unknown'}")
 
 
 def _add(work: _Work, operation: Operation) -> None:
-    _put(*work.open(_text(operation, "path")), operation.get("value"))
+    path = _text(operation, "path")
+    with _worded(f'add operation does not apply: doc is missing path: "{path}"', f"error in add for path: '{path}'"):
+        _put(*work.open(path), operation.get("value"))
 
 
 def _remove(work: _Work, operation: Operation) -> None:
-    _take(*work.open(_text(operation, "path")))
+    path = _text(operation, "path")
+    no_path = f'remove operation does not apply: doc is missing path: "{path}"'
+    with _worded(no_path, f"error in remove for path: '{path}'"):
+        _take(*work.open(path))
 
 
 def _replace(work: _Work, operation: Operation) -> None:
     path = _text(operation, "path")
     value = operation.get("value")
     if path == "":
-        work.root = _container(value)
+        if not isinstance(value, dict | list):
+            raise _Stop("replace operation value must be object or array")
+        work.root = value
         return
-    holder, key = work.open(path)
+    with _worded(f"replace operation does not apply: doc is missing path: {path}", ""):
+        holder, key = work.open(path)
     if isinstance(holder, dict):
         holder[key] = value
-    else:
+        return
+    try:
         holder[_index(holder, key)] = value
+    except _Stop:
+        raise _Stop(f"replace operation does not apply: doc is missing key: {path}: {_MISSING}") from None
 
 
 def _move(work: _Work, operation: Operation) -> None:
-    value = _take(*work.open(_text(operation, "from")))
-    _put(*work.open(_text(operation, "path")), value)
+    origin = _text(operation, "from")
+    no_path = f"move operation does not apply: doc is missing from path: {origin}"
+    with _worded(no_path, f"error in move for path: '{origin.rpartition('/')[2]}'"):
+        value = _take(*work.open(origin))
+    path = _text(operation, "path")
+    no_path = f"move operation does not apply: doc is missing destination path: {path}"
+    with _worded(no_path, f"error in move for path: '{path}'"):
+        _put(*work.open(path), value)
 
 
 def _copy(work: _Work, operation: Operation) -> None:
-    holder, key = work.open(_text(operation, "from"))
-    value = _get(holder, key)
+    origin = _text(operation, "from")
+    no_path = f"copy operation does not apply: doc is missing from path: {origin}"
+    with _worded(no_path, f"error in copy for from: '{origin}'"):
+        value = _get(*work.open(origin))
     if isinstance(value, dict | list):
         work.copied_bytes += len(msgspec.json.encode(value))
         work.steps += MAX_DEPTH
         if work.copied_bytes > MAX_COPIED_BYTES:
-            raise _Stop
+            size = f"the accumulated size increase of copy is {work.copied_bytes}"
+            raise _Stop(f"Unable to complete the copy, {size}, exceeding the limit {MAX_COPIED_BYTES}")
         work.disown(value)
-    _put(*work.open(_text(operation, "path")), value)
+    path = _text(operation, "path")
+    no_path = f"copy operation does not apply: doc is missing destination path: {path}"
+    with _worded(no_path, "error while adding value during copy"):
+        _put(*work.open(path), value)
 
 
 def _test(work: _Work, operation: Operation) -> None:
     path = _text(operation, "path")
     expected = operation.get("value", _ABSENT)
-    actual = work.root if path == "" else _get(*work.open(path))
+    no_path = f"test operation does not apply: is missing path: {path}"
+    with _worded(no_path, f"error in test for path: '{path}'"):
+        actual = work.root if path == "" else _get(*work.open(path))
     if actual is None and expected is _ABSENT:
         return
     if not is_same(actual, expected):
-        raise _Stop
+        raise _Stop(f"testing value {path} failed: test failed")
 
 
 _OPERATIONS: Final[dict[Any, Callable[[_Work, Operation], None]]] = {

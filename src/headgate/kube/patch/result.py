@@ -23,9 +23,12 @@ class Patched(msgspec.Struct, frozen=True):
 
 
 class PatchProblem(msgspec.Struct, frozen=True):
+    """``why`` is what a client is not told, but the owner of a webhook is: the step that did not apply."""
+
     code: int
     reason: str
     message: str
+    why: str = ""
 
     @property
     def error(self) -> ApiError:
@@ -38,9 +41,9 @@ def malformed(message: str) -> PatchProblem:
     return PatchProblem(400, "BadRequest", message)
 
 
-def rejected() -> PatchProblem:
-    """The patch makes sense, but not for this document. The API server keeps its reasons to itself."""
-    return PatchProblem(422, "Invalid", REJECTED)
+def rejected(why: str = "") -> PatchProblem:
+    """The patch makes sense, but not for this document. The API server keeps its reasons from clients."""
+    return PatchProblem(422, "Invalid", REJECTED, why)
 
 
 def unexpected(message: str) -> PatchProblem:
