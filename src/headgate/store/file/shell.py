@@ -16,6 +16,7 @@ from typing import Final
 from urllib.parse import quote
 
 from headgate.store import head, log
+from headgate.store.file import wal
 from headgate.store.head import Head, Tally
 
 FILE: Final = "headgate.db"
@@ -175,6 +176,14 @@ def read_head(connection: sqlite3.Connection, path: Path) -> Head:
     if found is None:
         raise Damaged(path, "its head does not match its seal")
     return found
+
+
+def dropped_problem(path: Path) -> str | None:
+    """What was committed and cannot be read from the write-ahead file that a crash left. Ask before SQLite opens it:
+    SQLite drops that, and writes what remains over what may be newer."""
+    file = path.with_name(path.name + "-wal")
+    lost = wal.lost_commits(file.read_bytes(), PAGE_BYTES) if file.exists() else 0
+    return f"the last {lost} commits in {file.name} cannot be read" if lost > 1 else None
 
 
 def structure_problem(connection: sqlite3.Connection) -> str | None:

@@ -20,9 +20,11 @@ from headgate.store import head, log
 from headgate.store.file.shell import (
     FILE,
     UNREADABLE,
+    Damaged,
     Progress,
     StoreProblem,
     connect,
+    dropped_problem,
     explained,
     is_full,
     read_head,
@@ -67,6 +69,9 @@ class Journal:
         """Takes the folder for this process, and makes it if it is new. Raises ``StoreProblem``."""
         lock = take_folder(folder)
         try:
+            problem = dropped_problem(folder / FILE)
+            if problem is not None:
+                raise Damaged(folder / FILE, problem)
             return cls(folder, lock, connect(folder / FILE, create=True), probe)
         except BaseException:
             os.close(lock)

@@ -10,16 +10,29 @@ import contextlib
 import os
 import shutil
 import sqlite3
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
 from headgate.store import head, log
 from headgate.store.backup.shell import examine, sync_folder, write_rows
-from headgate.store.file.shell import FILE, UNREADABLE, Damaged, Progress, StoreProblem, connect_reading, take_folder
+from headgate.store.file.shell import (
+    FILE,
+    UNREADABLE,
+    Damaged,
+    Progress,
+    StoreProblem,
+    connect_reading,
+    dropped_problem,
+    take_folder,
+)
 from headgate.store.head import Head, Tally
 from headgate.store.item import Revision
+
+_BESIDE: Final = ("-wal", "-shm")
 
 
 class Salvaged(msgspec.Struct, frozen=True):
@@ -30,27 +43,38 @@ class Salvaged(msgspec.Struct, frozen=True):
     """Where the damaged files are."""
 
 
+class _Found(msgspec.Struct, frozen=True):
+    rows: Sequence[log.Stored]
+    last: Revision
+    """The highest number that is known to be used."""
+    problems: Sequence[str]
+
+
 def salvage(folder: Path, progress: Progress) -> Salvaged:
     """Replaces a damaged store by what is sound of it. Raises ``StoreProblem``."""
     if not (folder / FILE).is_file():
         raise StoreProblem(f"{folder / FILE} is not there: name the data folder")
     lock = take_folder(folder)
     try:
-        problems = examine(folder / FILE, progress, at_rest=False)
-        if not problems:
-            return Salvaged(())
         aside = _copy_aside(folder)
-        kept, last = _sound(aside / FILE)
-        tally = Tally().plus(stored.checksum for stored in kept)
-        wanted = Head(revision=last, clean=False, tally=tally).restored()
+        dropped = dropped_problem(aside / FILE)
+        found = _best(aside, progress)
+        problems = [*([dropped] if dropped else []), *found.problems]
+        if not problems or not found.rows:
+            shutil.rmtree(aside)
+            if not problems:
+                return Salvaged(())
+            raise StoreProblem(f"nothing in {folder / FILE} can be kept ({problems[0]}): restore a backup")
+        tally = Tally().plus(stored.checksum for stored in found.rows)
+        wanted = Head(revision=found.last, clean=False, tally=tally).restored()
         partial = folder / f"{FILE}.partial"
         partial.unlink(missing_ok=True)
-        write_rows(partial, kept, wanted, lambda point: None)
-        for name in (f"{FILE}-wal", f"{FILE}-shm"):  # they belong to the damaged file
-            (folder / name).unlink(missing_ok=True)
+        write_rows(partial, found.rows, wanted, lambda point: None)
+        for name in _BESIDE:  # they belong to the damaged file
+            (folder / f"{FILE}{name}").unlink(missing_ok=True)
         os.replace(partial, folder / FILE)
         sync_folder(folder)
-        return Salvaged(problems, len(kept), aside)
+        return Salvaged(problems, len(found.rows), aside)
     finally:
         os.close(lock)
 
@@ -60,17 +84,36 @@ def _copy_aside(folder: Path) -> Path:
     while (aside := folder / f"damaged-{number}").exists():
         number += 1
     aside.mkdir(mode=0o700)
-    for path in folder.glob(f"{FILE}*"):
-        shutil.copy2(path, aside / path.name)
+    _copy(folder, aside)
     return aside
 
 
-def _sound(path: Path) -> tuple[list[log.Stored], Revision]:
-    """The rows that can be read and are what was written, from both ends; and the highest number known to be used."""
+def _copy(source: Path, target: Path) -> None:
+    for name in ("", *_BESIDE):
+        if (source / f"{FILE}{name}").exists():
+            shutil.copy2(source / f"{FILE}{name}", target / f"{FILE}{name}")
+
+
+def _best(aside: Path, progress: Progress) -> _Found:
+    """What the files hold together; or the database file alone, if a damaged write-ahead file takes it back."""
+    with tempfile.TemporaryDirectory(dir=aside) as place:
+        os.link(aside / FILE, Path(place) / FILE)  # reading a file at rest does not change it
+        alone = _read(Path(place) / FILE, progress, at_rest=True)
+    if not any((aside / f"{FILE}{name}").exists() for name in _BESIDE):
+        return alone
+    with tempfile.TemporaryDirectory(dir=aside) as place:
+        _copy(aside, Path(place))  # opening a file with others beside it changes them
+        together = _read(Path(place) / FILE, progress, at_rest=False)
+    return max(together, alone, key=lambda found: (not found.problems, found.last))
+
+
+def _read(path: Path, progress: Progress, *, at_rest: bool) -> _Found:
+    """The rows that can be read and are what was written, from both ends."""
     try:
-        connection = connect_reading(path, at_rest=False)
-    except Damaged as damaged:
-        raise StoreProblem(f"nothing in {path} can be read ({damaged.what}): restore a backup") from damaged
+        problems = examine(path, progress, at_rest=at_rest)
+        connection = connect_reading(path, at_rest=at_rest)
+    except Damaged as problem:
+        return _Found((), Revision(0), [problem.what])
     with contextlib.closing(connection):
         found: dict[int, log.Stored] = {}
         for statement in (log.SCAN, log.SCAN_BACKWARDS):
@@ -81,8 +124,8 @@ def _sound(path: Path) -> tuple[list[log.Stored], Revision]:
         known: Head | None = None
         with contextlib.suppress(*UNREADABLE):
             known = head.read(connection.execute(head.READ).fetchall())
-        last = max(found, default=0)
-        return [found[key] for key in sorted(found)], Revision(max(last, known.revision if known else 0))
+    last = max(max(found, default=0), known.revision if known else 0)
+    return _Found([found[key] for key in sorted(found)], Revision(last), problems)
 
 
 def _readable(connection: sqlite3.Connection, statement: str) -> Iterator[log.Stored]:
