@@ -51,6 +51,30 @@ QUOTA = [
     ),
 ]
 
+SECURITY = "pod-security.kubernetes.io"
+POD_SECURITY = [
+    case(
+        "labels of pod security that cannot be read",
+        post(NAMESPACES, namespace("{ns}-a", labels={f"{SECURITY}/enforce": "odd", f"{SECURITY}/warn-version": "1.2"})),
+        post(NAMESPACES, namespace("{ns}-b", labels={f"{SECURITY}/audit": "", f"{SECURITY}/audit-version": "v1.02"})),
+        post(NAMESPACES, namespace("{ns}-c", labels={f"{SECURITY}/warn": "Baseline"})),
+        patch(f"{NAMESPACES}/{{ns}}", {"metadata": {"labels": {f"{SECURITY}/enforce": "strict"}}}),
+        patch(f"{NAMESPACES}/{{ns}}", {"metadata": {"labels": {f"{SECURITY}/enforce-version": "v2.0"}}}),
+        patch(
+            f"{NAMESPACES}/{{ns}}",
+            {
+                "metadata": {
+                    "labels": {
+                        f"{SECURITY}/enforce": "privileged",
+                        f"{SECURITY}/enforce-version": "v1.30",
+                        f"{SECURITY}/audit-version": "latest",
+                    }
+                }
+            },
+        ),
+    ),
+]
+
 PRIORITY = [
     case("the built-in classes", get(f"{CLASSES}/system-node-critical"), get(f"{CLASSES}/system-cluster-critical")),
     case(
@@ -333,7 +357,7 @@ OTHERS = [
         ),
     ),
 ]
-CASES = cases_of(QUOTA, PRIORITY, TOLERATIONS, LIMITS, NAMESPACE_LIVES, OTHERS)
+CASES = cases_of(POD_SECURITY, QUOTA, PRIORITY, TOLERATIONS, LIMITS, NAMESPACE_LIVES, OTHERS)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

@@ -17,6 +17,7 @@ from headgate.kube.status import GroupResource
 ORDER = (
     "NamespaceLifecycle",
     "LimitRanger",
+    "PodSecurity",
     "Priority",
     "DefaultTolerationSeconds",
     "DefaultStorageClass",

@@ -3,7 +3,7 @@
 Two tables, because a write passes twice: plugins that may change an object run before it is prepared and validated,
 those that only refuse run after. The order is a real server's; each row says for which writes its function is called.
 Webhooks are asked after them (``apiserver/admission.py``); ResourceQuota, which has the last word, is in
-``apiserver/quota/``. PodSecurity and policies are not here.
+``apiserver/quota/``. Policies are not here.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from headgate.apiserver.builtin import (
     default_tolerations,
     limit_ranger,
     namespace_lifecycle,
+    pod_security,
     priority,
     runtime_class,
     storage_protection,
@@ -70,6 +71,7 @@ VALIDATING: Final = (
     Row("LimitRanger", _CREATE, "pods", limit_ranger.validate_pod),
     Row("LimitRanger", _UPDATE, "pods/resize", limit_ranger.validate_pod),
     Row("LimitRanger", _WRITE, _CLAIMS, limit_ranger.validate_claim),
+    Row("PodSecurity", _WRITE, "namespaces", pod_security.validate_namespace),
     Row("Priority", _WRITE, _PRIORITIES, priority.validate_class),
     Row("PersistentVolumeClaimResize", _UPDATE, _CLAIMS, claim_resize.validate_claim),
     Row("RuntimeClass", _CREATE, "pods", runtime_class.validate_new_pod),

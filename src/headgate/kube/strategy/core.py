@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from typing import Final
 
+from headgate.kube.pod_security import limits_of
 from headgate.kube.strategy.adapt import checks, checks_update
 from headgate.kube.strategy.contract import Context, Object, Strategy, UpdateRules
 from headgate.kube.strategy.pod import POD
@@ -196,6 +198,12 @@ EVENTS: Final[dict[str, Strategy]] = {
     )
 }
 
+
+def _labels(obj: Object) -> Mapping[str, str]:
+    labels: Mapping[str, str] = obj["metadata"].get("labels") or {}
+    return labels
+
+
 CORE: Final[dict[str, Strategy]] = {
     **TEMPLATES,
     "Binding": Strategy(validate_create=checks(validate_binding)),
@@ -222,9 +230,11 @@ CORE: Final[dict[str, Strategy]] = {
         namespaced=False,
         prepare_create=_prepare_namespace_create,
         validate_create=checks(validate_namespace_create),
+        warnings_create=lambda obj, ctx: limits_of(_labels(obj), {}),
         update=UpdateRules(
             prepare=_prepare_namespace_update,
             validate=checks_update(validate_namespace_update),
+            warnings=lambda new, old, ctx: limits_of(_labels(new), _labels(old)),
             reset_fields=STATUS,
         ),
         subresources={
