@@ -7,6 +7,7 @@ by side, each in namespaces of its own, because controllers take their time. Wha
 from __future__ import annotations
 
 import json
+import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -136,7 +137,7 @@ class Teller:
         place = self._places[story.name]
         try:
             story.tell(place)
-        except (AssertionError, KeyError, ValueError, OSError) as trouble:
+        except (AssertionError, KeyError, ValueError, OSError, subprocess.TimeoutExpired) as trouble:
             return Told(place.notes, f"{type(trouble).__name__}: {trouble}")
         return Told(place.notes)
 

@@ -28,11 +28,12 @@ from headgate.nodes.shell import Fleet
 from headgate.nodes.template import Template, make_nodes
 from real.allowed_differences import ALLOWED
 from real.controller_stories import CASCADES
+from real.custom_stories import CUSTOM
 from real.namespace_stories import NAMESPACES, STRAY_PODS
 
 pytestmark = pytest.mark.real
 
-STORIES = [*STRAY_PODS, *NAMESPACES, *CASCADES]
+STORIES = [*STRAY_PODS, *CUSTOM, *NAMESPACES, *CASCADES]
 CONTROLLERS = (
     "namespace-controller,garbage-collector-controller,pod-garbage-collector-controller,serviceaccount-controller,"
     "root-ca-certificate-publisher-controller"

@@ -16,14 +16,13 @@ from headgate.apiserver import admission, bodies, options, reading, records, vie
 from headgate.apiserver.call import Call
 from headgate.apiserver.custom import upkeep
 from headgate.apiserver.messages import Effect, Response
+from headgate.apiserver.propagation import finalizers_after
 from headgate.kube import codec, status, timestamps
 from headgate.kube.schema import GroupVersionKind
 from headgate.store import Item
 
 Object = dict[str, Any]
 
-_ORPHAN: Final = "orphan"
-_FOREGROUND: Final = "foregroundDeletion"
 _OPTIONS_TYPE: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"
 _OPTIONS: Final = GroupVersionKind("", "v1", "DeleteOptions")
 
@@ -49,16 +48,12 @@ _ANSWERS_WITH_OBJECT: Final = frozenset(
         "volumeattributesclasses.storage.k8s.io",
     }
 )
-# Kinds whose dependents stay when nobody says otherwise: how these two began, and clients rely on it.
-_ORPHANS_DEPENDENTS: Final = frozenset({"jobs.batch", "replicationcontrollers"})
 _JOB_WARNING: Final = (
     "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set"
     " propagationPolicy=Orphan to suppress this warning"
 )
 _PRIORITY_CLASSES: Final = "priorityclasses.scheduling.k8s.io"
 _SYSTEM_PRIORITIES: Final = frozenset({"system-node-critical", "system-cluster-critical"})
-# Kinds that never own anything: a propagation policy means nothing to them.
-_WITHOUT_DEPENDENTS: Final = frozenset({"events"})
 
 
 class Deleted(msgspec.Struct, frozen=True):
@@ -246,9 +241,7 @@ def delete_namespace(call: Call, item: Item, wanted: options.DeleteOptions) -> S
     obj = records.load(call.api, call.kind, admitted)
     metadata = dict(obj["metadata"])
     metadata["deletionTimestamp"] = call.now
-    finalizers = _finalizers(call, metadata, wanted)
-    if finalizers:
-        metadata["finalizers"] = finalizers
+    _set_finalizers(call, metadata, wanted)
     marked = {**obj, "metadata": metadata, "status": {**(obj.get("status") or {}), "phase": "Terminating"}}
     if wanted.dry_run:
         return Deleted(marked, gone=False)
@@ -310,11 +303,7 @@ def _mark(call: Call, obj: Object, wanted: options.DeleteOptions) -> tuple[Objec
     graceful = _grace(call, marked, wanted)
     if graceful is None:
         return None
-    finalizers = _finalizers(call, metadata, wanted)
-    if finalizers:
-        metadata["finalizers"] = finalizers
-    else:
-        metadata.pop("finalizers", None)
+    finalizers = _set_finalizers(call, metadata, wanted)
     if graceful:
         return marked, not finalizers and metadata["deletionGracePeriodSeconds"] == 0
     if finalizers:
@@ -373,26 +362,10 @@ def _count_generation(metadata: Object) -> None:
         metadata["generation"] += 1
 
 
-def _finalizers(call: Call, metadata: Object, wanted: options.DeleteOptions) -> list[str]:
-    """The finalizers of the object plus the one that the garbage collector's way of deleting dependents needs."""
-    present: list[str] = metadata.get("finalizers") or []
-    if call.kind.resource in _WITHOUT_DEPENDENTS:
-        return present
-    kept = [each for each in present if each not in (_ORPHAN, _FOREGROUND)]
-    by_default = call.kind.resource in _ORPHANS_DEPENDENTS
-    orphan = _decides(present, wanted, "Orphan", _ORPHAN, by_default)
-    foreground = wanted.orphan_dependents is None and _decides(present, wanted, "Foreground", _FOREGROUND, False)
-    made = [*kept, *([_ORPHAN] if orphan else []), *([_FOREGROUND] if foreground else [])]
-    return present if set(made) == set(present) else made
-
-
-def _decides(present: list[str], wanted: options.DeleteOptions, policy: str, finalizer: str, by_default: bool) -> bool:
-    """The request's word first, then a finalizer that is there already, then the kind's habit."""
-    if policy == "Orphan" and wanted.orphan_dependents is not None:
-        return wanted.orphan_dependents
-    if wanted.propagation_policy is not None:
-        return wanted.propagation_policy == policy
-    for each in present:
-        if each in (_ORPHAN, _FOREGROUND):
-            return each == finalizer
-    return by_default
+def _set_finalizers(call: Call, metadata: Object, wanted: options.DeleteOptions) -> list[str]:
+    finalizers = finalizers_after(call.kind.resource, metadata.get("finalizers") or [], wanted)
+    if finalizers:
+        metadata["finalizers"] = finalizers
+    else:
+        metadata.pop("finalizers", None)
+    return finalizers

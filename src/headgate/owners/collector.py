@@ -78,13 +78,18 @@ class Collector(Controller):
 
     def learn(self, served: Served) -> Iterable[Wake]:
         self._served = served
-        self._kinds = {
-            row.resource: row
-            for row in served.preferred
-            if row.allows("delete", "list", "watch") and (row.resource.group, row.resource.plural) not in _IGNORED
-        }
+        before, self._kinds = (
+            self._kinds,
+            {
+                row.resource: row
+                for row in served.preferred
+                if row.allows("delete", "list", "watch") and (row.resource.group, row.resource.plural) not in _IGNORED
+            },
+        )
         found = [each for each in self._parked if served.find(each.api_version, each.kind) is not None]
-        return [Wake(key) for each in found for key in self._parked.pop(each)]
+        wakes = [Wake(key) for each in found for key in self._parked.pop(each)]
+        gone = before.keys() - self._kinds.keys()
+        return [*wakes, *_wakes(self.graph.forget(gone))] if gone else wakes
 
     def applied(self, resource: Resource, obj: Object, now_s: float) -> Iterable[Wake]:
         kind = self._kinds.get(resource)

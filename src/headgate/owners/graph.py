@@ -205,6 +205,11 @@ class Graph:
                 looks.append(Attempt(owner.uid))
         return looks
 
+    def forget(self, resources: Collection[Resource]) -> list[Look]:
+        """These are not served any more. What becomes of their objects is not known: they may come back elsewhere."""
+        doomed = [node for node in self._nodes.values() if node.resource in resources]
+        return [look for node in doomed for look in self.removed(node.resource, node.uid)]
+
     def absent(self, claim: Claim) -> list[Look]:
         """The server knows no such owner: whoever named it needs a look."""
         return [Attempt(each) for each in sorted(self._settle(claim))]
