@@ -4,7 +4,8 @@
 itself by the generated field numbers. What comes out goes through ``codec.convert`` like any JSON value, so there is
 one normal form. Only requests are read: answers are JSON.
 
-Inside: ``wire`` are the bytes, ``scalars`` the types that have a message of their own, ``messages`` the rest.
+Inside: ``wire`` are the bytes, ``scalars`` the types that have a small message of their own, ``slots`` reads a message
+field by field, ``messages`` knows which fields there are.
 """
 
 from headgate.kube.protobuf.envelope import Envelope, open_envelope
