@@ -202,6 +202,35 @@ DEPLOYMENT = {
         "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
     },
 }
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "spec": {
+            "type": "object",
+            "properties": {
+                "size": {"type": "integer", "minimum": 0, "maximum": 10.5, "default": 3},
+                "words": {"type": "array", "items": {"type": "string", "enum": ["a", "b"]}},
+                "any": {"x-kubernetes-preserve-unknown-fields": True},
+                "open": {"type": "object", "additionalProperties": {"type": "string"}},
+            },
+        }
+    },
+}
+DEFINITION = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "things.protobuf.example"},
+    "spec": {
+        "group": "protobuf.example",
+        "names": {"plural": "things", "kind": "Thing"},
+        "scope": "Namespaced",
+        "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": SCHEMA}}],
+    },
+}
+THINGS = "/apis/protobuf.example/v1/namespaces/{ns}/things"
+THING = {"apiVersion": "protobuf.example/v1", "kind": "Thing", "metadata": {"name": "t"}, "spec": {"words": ["a"]}}
+IN_BYTES = envelope("protobuf.example/v1", "Thing", octets(1, octets(1, "t")))
 
 
 def options(api_version: str = "v1", **wanted: object) -> dict[str, object]:
@@ -252,6 +281,26 @@ CASES = cases_of(
             "raw json in protobuf",
             sent(post(REVISIONS, REVISION)),
             in_bytes(REVISIONS, envelope("apps/v1", "ControllerRevision", octets(1, octets(1, "s")))),
+        ),
+        case(
+            "managed fields that are no json in protobuf",
+            in_bytes(
+                CONFIG_MAPS,
+                envelope(
+                    "v1",
+                    "ConfigMap",
+                    octets(1, octets(1, "x") + octets(17, octets(1, "m") + octets(7, octets(1, "odd")))),
+                ),
+            ),
+        ),
+        case(
+            "definitions and custom objects in protobuf",
+            sent(post(CRDS, DEFINITION)),
+            get(THINGS).until(200),
+            post(THINGS, THING).until(201),
+            in_bytes(CONFIG_MAPS, IN_BYTES),
+            sent(delete(f"{THINGS}/t", options("v1", gracePeriodSeconds=0))),
+            sent(delete(f"{CRDS}/things.protobuf.example", options())),
         ),
         case("a review in protobuf", sent(post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", REVIEW))),
         case(

@@ -153,3 +153,8 @@ def input_type(content_type: str) -> str | status.ApiError:
     if media_type in _SUPPORTED and not _MALFORMED_PARAMETER.search(content_type):
         return media_type
     return status.unsupported_media_type(_SUPPORTED)
+
+
+def text_only() -> status.ApiError:
+    """Custom objects have no form in protobuf. (The real server hangs up on one.)"""
+    return status.unsupported_media_type(_SPOKEN)

@@ -10,6 +10,7 @@ from headgate import schemas
 from headgate.kube.codec import TypeMeta
 from headgate.kube.protobuf import Envelope, Messages, open_envelope
 from headgate.kube.schema import Schemas
+from unit.custom.definitions import DEFINITIONS, WIDGETS, a_definition
 
 CORE = "io.k8s.api.core.v1."
 
@@ -102,6 +103,22 @@ def test_damaged_bytes_are_told_in_the_words_of_the_real_server(messages: Messag
     assert messages.decode(CORE + "Pod", data) == text
 
 
+@pytest.mark.parametrize(
+    ("name", "data", "text"),
+    [
+        ("io.k8s.api.apps.v1.ControllerRevision", octets(2, octets(1, "odd")), "invalid character 'o'"),
+        (CORE + "ServicePort", octets(4, number(1, 7)), "impossible IntOrString.Type"),
+        (CORE + "Event", octets(6, number(1, 1 << 40)), "no time in JSON is 1099511627776 seconds from 1970"),
+        (CORE + "Event", octets(10, number(1, -(1 << 63))), "no time in JSON"),
+    ],
+)
+def test_what_json_cannot_say_is_refused(messages: Messages, name: str, data: bytes, text: str) -> None:
+    """The real server stores these and then cannot print them."""
+    told = messages.decode(name, data)
+    assert isinstance(told, str)
+    assert told.startswith(text)
+
+
 def test_an_envelope_says_what_is_inside() -> None:
     assert open_envelope(envelope("apps/v1", "Deployment", b"x")) == Envelope(
         TypeMeta("apps", "v1", "Deployment"), b"x"
@@ -123,3 +140,12 @@ def test_a_body_in_protobuf_is_stored_as_if_it_were_json() -> None:
     assert "must be of type ConfigMap): unexpected EOF (6b38730" in cut.body["message"]
     options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": "other"}}
     assert server.call("DELETE", f"{path}/x", protobuf(options), content_type=PROTOBUF).status == 409
+
+
+def test_a_definition_comes_in_protobuf_and_its_objects_do_not() -> None:
+    server = Embedded()
+    assert server.call("POST", DEFINITIONS, protobuf(a_definition()), content_type=PROTOBUF).status == 201
+    widget = envelope("example.com/v1", "Widget", octets(1, octets(1, "w")))
+    refused = server.call("POST", WIDGETS, widget, content_type=PROTOBUF)
+    assert refused.status == 415
+    assert "protobuf" not in refused.body["message"].partition("accepted media types include:")[2]

@@ -19,7 +19,10 @@ from headgate.kube.protobuf.wire import LENGTH, VARINT, Damaged
 Value = Callable[[bytes, int, int], Any]
 
 _MICROS_PER_S: Final = 1_000_000
-_STRING: Final = 1  # the type of an IntOrString that is text
+_INT: Final = 0  # the types of an IntOrString
+_STRING: Final = 1
+_FIRST_S: Final = -62167219200  # the years 0 to 9999, which is what JSON can say
+_LAST_S: Final = 253402300799
 
 
 def fields(
@@ -68,6 +71,8 @@ def _instant(data: bytes, start: int, stop: int) -> tuple[int, int]:
             seconds = wire.signed64(value)
         else:
             nanos = wire.signed32(value)
+    if not _FIRST_S <= seconds <= _LAST_S:
+        raise Damaged(f"no time in JSON is {seconds} seconds from 1970")
     return seconds, nanos
 
 
@@ -113,11 +118,16 @@ def _int_or_string(data: bytes, start: int, stop: int) -> int | str:
             number = wire.signed32(value)
         else:
             text = wire.text(data, value, end)
+    if kind not in (_INT, _STRING):
+        raise Damaged("impossible IntOrString.Type")
     return text if kind == _STRING else number
 
 
-def _raw_json(message: str) -> Value:
-    """A message that holds the bytes of a JSON document."""
+def _raw_json(message: str, instead: Any = None) -> Value:
+    """A message that holds the bytes of a JSON document; ``instead`` is what bytes that are none count as.
+
+    Without it they are refused. The real server dies of them: it finds out when it prints the object.
+    """
 
     def read(data: bytes, start: int, stop: int) -> Any:
         document = b""
@@ -126,9 +136,11 @@ def _raw_json(message: str) -> Value:
         if not document:
             return None
         parsed = decode_json(document)
-        if parsed.error is not None:
+        if parsed.error is None:
+            return parsed.value
+        if instead is None:
             raise Damaged(parsed.error)
-        return parsed.value
+        return instead
 
     return read
 
@@ -144,7 +156,7 @@ SCALARS: Final[dict[str, Value]] = {
 }
 RAW: Final[dict[str, Value]] = {
     "runtime.RawExtension": _raw_json("RawExtension"),
-    "v1.FieldsV1": _raw_json("FieldsV1"),
+    "v1.FieldsV1": _raw_json("FieldsV1", instead={"no path": {}}),  # as any entry that cannot be read: all are dropped
     "v1.JSON": _raw_json("JSON"),
 }
 """Readers of values that may be anything, by the name of their Go type."""
