@@ -188,6 +188,27 @@ REVIEW = {
     "kind": "SelfSubjectAccessReview",
     "spec": {"resourceAttributes": {"namespace": "{ns}", "verb": "get", "resource": "pods"}},
 }
+REVIEW_OF_ANOTHER = {
+    "apiVersion": "authorization.k8s.io/v1",
+    "kind": "SubjectAccessReview",
+    "spec": {
+        "nonResourceAttributes": {"path": "/healthz", "verb": "get"},
+        "user": "jane",
+        "groups": ["a", "b"],
+        "extra": {"scopes": ["x", "y"], "none": []},
+    },
+}
+LOCAL_REVIEW = {
+    "apiVersion": "authorization.k8s.io/v1",
+    "kind": "LocalSubjectAccessReview",
+    "metadata": {"namespace": "{ns}"},
+    "spec": {"resourceAttributes": {"namespace": "{ns}", "verb": "get", "resource": "pods"}, "user": "jane"},
+}
+TOKEN_REVIEW = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": "odd"}}
+TOKEN_REQUEST = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest"}
+NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "{ns}-more"}}
+DEBUGGER = {"name": "d", "image": "i", "targetContainerName": "main", "tty": True}
+RESIZED = {"name": "main", "image": "registry.example/app:1", "resources": {"requests": {"cpu": "100m"}}}
 BINDING = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n"}}
 EVICTION = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p", "namespace": "{ns}"}}
 SCALE = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "d", "namespace": "{ns}"}}
@@ -302,7 +323,44 @@ CASES = cases_of(
             sent(delete(f"{THINGS}/t", options("v1", gracePeriodSeconds=0))),
             sent(delete(f"{CRDS}/things.protobuf.example", options())),
         ),
-        case("a review in protobuf", sent(post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", REVIEW))),
+        case(
+            "reviews in protobuf",
+            sent(post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", REVIEW)),
+            sent(post("/apis/authorization.k8s.io/v1/subjectaccessreviews", REVIEW_OF_ANOTHER)),
+            sent(post("/apis/authorization.k8s.io/v1/namespaces/{ns}/localsubjectaccessreviews", LOCAL_REVIEW)),
+            sent(post("/apis/authentication.k8s.io/v1/tokenreviews", TOKEN_REVIEW)),
+        ),
+        case(
+            "a request for a token in protobuf",
+            post("/api/v1/namespaces/{ns}/serviceaccounts", {"metadata": {"name": "robot"}}),
+            sent(post("/api/v1/namespaces/{ns}/serviceaccounts/robot/token", {**TOKEN_REQUEST, "spec": {}})),
+            sent(
+                post(
+                    "/api/v1/namespaces/{ns}/serviceaccounts/robot/token",
+                    {**TOKEN_REQUEST, "spec": {"audiences": ["a"], "expirationSeconds": 1}},
+                )
+            ),
+            in_bytes("/api/v1/namespaces/{ns}/serviceaccounts/robot/token", GOOD),
+        ),
+        case(
+            "a namespace finalized in protobuf",
+            sent(post("/api/v1/namespaces", NAMESPACE)).named("made"),
+            sent(put("/api/v1/namespaces/{ns}-more", Edited("made", {"metadata": {"labels": {"a": "b"}}}))),
+            sent(
+                put("/api/v1/namespaces/{ns}-more/finalize", Edited("made", {"spec": {"finalizers": ["a.example/b"]}}))
+            ),
+        ),
+        case(
+            "containers added and resized in protobuf",
+            sent(post(PODS, pod("p"))).named("made"),
+            sent(put(f"{PODS}/p/ephemeralcontainers", Edited("made", {"spec": {"ephemeralContainers": [DEBUGGER]}}))),
+            sent(
+                put(
+                    f"{PODS}/p/resize",
+                    Edited("made", {"metadata": {"resourceVersion": None}, "spec": {"containers": [RESIZED]}}),
+                )
+            ),
+        ),
         case(
             "a binding in protobuf",
             post(PODS, pod("p")),

@@ -12,6 +12,10 @@ def without_user(output: str) -> str:
     return "\n".join(line for line in output.splitlines() if not line.startswith(("Username", "UID")))
 
 
+def shape_of_token(output: str) -> str:
+    return " ".join(part[:3] for part in output.split(".")[:2])
+
+
 IMPERATIVE: dict[str, list[Scripted]] = {
     "created by name": [
         k("create configmap c --from-literal=a=1 --from-literal=b=two"),
@@ -98,6 +102,14 @@ IMPERATIVE: dict[str, list[Scripted]] = {
         k("create clusterrolebinding {ns}-bind --clusterrole={ns}-role --user=jane"),
         k(f"get clusterrole {{ns}}-role {YAML}"),
         k("set subject rolebinding b --user=joe"),
+        k("create serviceaccount robot"),
+        k("create token robot", only=shape_of_token),
+        k("create token robot --duration=2h --audience=vault -o jsonpath='{.kind} {.spec}'"),
+        k("create token nobody"),
+        k("auth can-i get pods --as=jane"),
+        k("auth can-i list pods --as=system:serviceaccount:{ns}:robot"),
+        k("auth can-i --list --as=jane"),
+        k("auth whoami --as=jane --as-group=dev"),
         k("auth whoami", only=without_user),
         k("auth whoami -o jsonpath='{.kind} {.status.userInfo.groups}'"),
         k("auth can-i create pods"),
