@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from harness.authority import trusted
 from harness.processes import NotReady, Process
 from harness.server import Server
 from harness.users import TOKENS
@@ -35,12 +36,16 @@ class EmbeddedServer(Server):
         kubeconfig = self._folder / f"kubeconfig-{self._starts}"
         tokens = self._folder / "tokens.csv"
         tokens.write_text(TOKENS)
+        clients = self._folder / "clients.crt"
+        clients.write_bytes(trusted().pem)
+        self.account_key = self._folder / "data" / "pki" / "sa.key"
         process = Process(
             [
                 str(HEADGATE),
                 *("up", "--components", "apiserver", "--data", str(self._folder / "data")),
                 *("--listen", "127.0.0.1:0", "--kubeconfig", str(kubeconfig)),
-                *("--token-auth-file", str(tokens), "--allow-privileged=false", *flags),
+                *("--token-auth-file", str(tokens), "--client-ca", str(clients)),
+                *("--allow-privileged=false", *flags),
             ],
             self._folder / f"headgate-{self._starts}.log",
         )

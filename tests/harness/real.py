@@ -19,6 +19,7 @@ import yaml
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from harness.authority import trusted
 from harness.processes import NotReady, Process, free_ports
 from harness.server import Server
 from harness.users import TOKEN, TOKENS
@@ -86,6 +87,9 @@ class RealServer(Server):
         key, tokens = place / "sa.key", place / "tokens.csv"
         key.write_bytes(_signing_key())
         tokens.write_text(TOKENS)
+        clients = place / "clients.crt"
+        clients.write_bytes(trusted().pem)
+        self.account_key = key
         authentication = place / "authentication.yaml"
         authentication.write_text(yaml.safe_dump(AUTHENTICATION))
         apiserver = Process(
@@ -99,6 +103,7 @@ class RealServer(Server):
                 f"--service-account-key-file={key}",
                 f"--service-account-signing-key-file={key}",
                 f"--token-auth-file={tokens}",
+                f"--client-ca-file={clients}",
                 f"--authentication-config={authentication}",
                 "--authorization-mode=RBAC",
                 "--service-cluster-ip-range=10.96.0.0/16",

@@ -10,6 +10,7 @@ import base64
 import http.client
 import json
 import os
+import socket
 import ssl
 import subprocess
 import threading
@@ -84,6 +85,9 @@ def _headers_of(response: http.client.HTTPResponse) -> tuple[tuple[str, str], ..
 class Server:
     """`name` is what the reader of a failure sees: "real" or "embedded"."""
 
+    account_key: Path
+    """The file with the key that signs the tokens of service accounts."""
+
     def __init__(self, name: str, kubeconfig: Path, kubectl_binary: Path | None, home: Path) -> None:
         self.name = name
         self.kubeconfig = kubeconfig
@@ -110,8 +114,30 @@ class Server:
     def address(self) -> str:
         return f"{self._host}:{self._port}"
 
-    def connect(self, timeout_s: float = REQUEST_TIMEOUT_S) -> http.client.HTTPSConnection:
-        return http.client.HTTPSConnection(self._host, self._port, timeout=timeout_s, context=self._tls)
+    def connect(
+        self, timeout_s: float = REQUEST_TIMEOUT_S, certificate: Path | None = None
+    ) -> http.client.HTTPSConnection:
+        """`certificate` is a file with a client's certificate and key."""
+        tls = self._tls
+        if certificate is not None:
+            tls = ssl.create_default_context(cafile=str(self.ca))
+            tls.load_cert_chain(certificate)
+        return http.client.HTTPSConnection(self._host, self._port, timeout=timeout_s, context=tls)
+
+    def say(self, text: bytes, timeout_s: float = 10.0) -> bytes:
+        """What the server says to these bytes, until it closes the connection or falls silent."""
+        with (
+            socket.create_connection((self._host, self._port), timeout_s) as plain,
+            self._tls.wrap_socket(plain, server_hostname=self._host) as line,
+        ):
+            line.sendall(text)
+            heard = b""
+            try:
+                while part := line.recv(65536):
+                    heard += part
+            except (TimeoutError, OSError):
+                pass
+            return heard
 
     def request(
         self, method: str, path: str, headers: Mapping[str, str] | None = None, body: bytes | None = None

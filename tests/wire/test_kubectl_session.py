@@ -9,12 +9,13 @@ import pytest
 
 from harness.both import Both, namespace_of
 from harness.session import agree
+from wire.granting import GRANTING
 from wire.imperative import IMPERATIVE
 from wire.reading import READING
 from wire.writing import WRITING
 
 pytestmark = pytest.mark.real
-CHAPTERS = {**READING, **WRITING, **IMPERATIVE}
+CHAPTERS = {**READING, **WRITING, **IMPERATIVE, **GRANTING}
 
 
 @pytest.mark.parametrize("name", CHAPTERS)

@@ -133,7 +133,7 @@ def _lost(api: Api, path: str) -> Response:
     match path.removeprefix("/").split("/"):
         case ["openapi", "v3", *_]:
             return Response(404, b"", "")
-        case ["api", *_]:
+        case ["api", *_] | ["version", _, *_]:
             return views.refuse(status.unknown_path())
         case ["apis", group, *_] if _has_builtin(api, group):
             return views.refuse(status.unknown_path())

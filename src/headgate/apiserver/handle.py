@@ -38,6 +38,7 @@ from headgate.apiserver.kinds.kind import Kind
 from headgate.apiserver.kinds.rows.row import CREATE
 from headgate.apiserver.messages import Audit, Effect, Moment, Request, Response
 from headgate.apiserver.subresources import binding, eviction, scale, token
+from headgate.apiserver.warning_headers import warning_headers
 from headgate.apiserver.watching import Watch
 from headgate.kube import errors, names, status, timestamps
 
@@ -75,12 +76,15 @@ _REFUSED: Final = {
 
 def handle(api: Api, request: Request, moment: Moment) -> Answering:
     caller = entry.enter(api, request, moment.epoch_s)
-    if api.audit_level is None or not audit.is_recorded(request):
-        return caller.refusal or (yield from _answer(api, request, moment, caller.user))
-    audit_id = request.header("audit-id") or moment.new_uid()
     answer = caller.refusal or (yield from _answer(api, request, moment, caller.user))
     if isinstance(answer, Watch):
         return answer
+    if caller.warning:
+        warnings = warning_headers([caller.warning])
+        answer = msgspec.structs.replace(answer, headers=(*answer.headers, *warnings))
+    if api.audit_level is None or not audit.is_recorded(request):
+        return answer
+    audit_id = request.header("audit-id") or moment.new_uid()
     yield Audit(
         audit.make_event(api, api.audit_level, request, caller, answer, audit_id=audit_id, received_s=moment.epoch_s)
     )

@@ -55,6 +55,12 @@ def bearer_token(header: str) -> str | None:
     return parts[1] or None
 
 
+def hides_its_token(header: str) -> bool:
+    """Whether there is one blank too many before the token: it counts as none, and its owner should be told."""
+    scheme, _, rest = header.strip().partition(" ")
+    return rest[:1] == " " and scheme.lower() == "bearer"
+
+
 def authenticate(tokens: Tokens, request: Request, now_s: float) -> User | None:
     """The user, or ``None`` for the 401. A certificate goes before a token."""
     peer = request.peer

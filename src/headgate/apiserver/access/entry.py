@@ -13,13 +13,14 @@ import msgspec
 from headgate.apiserver import negotiation, views
 from headgate.apiserver.access import impersonation
 from headgate.apiserver.access.attributes import attributes_of
-from headgate.apiserver.access.authentication import authenticate
+from headgate.apiserver.access.authentication import authenticate, hides_its_token
 from headgate.apiserver.access.user import User
 from headgate.apiserver.api import Api
 from headgate.apiserver.messages import Request, Response
 from headgate.kube import status
 
 _UNKNOWN: Final = User("")
+_HIDDEN_TOKEN: Final = "the provided Authorization header contains extra space before the bearer token, and is ignored"
 _NO_SNIFF: Final = ("X-Content-Type-Options", "nosniff")
 
 
@@ -33,9 +34,17 @@ class Caller(msgspec.Struct, frozen=True):
     login: User
     refusal: Response | None = None
     reason: str = ""
+    warning: str = ""
 
 
 def enter(api: Api, request: Request, now_s: float) -> Caller:
+    caller = _enter(api, request, now_s)
+    if request.peer is None and hides_its_token(request.header("authorization")):
+        return msgspec.structs.replace(caller, warning=_HIDDEN_TOKEN)
+    return caller
+
+
+def _enter(api: Api, request: Request, now_s: float) -> Caller:
     login = authenticate(api.tokens, request, now_s)
     if login is None:
         return Caller(_UNKNOWN, _UNKNOWN, _refuse(request, status.unauthorized()))

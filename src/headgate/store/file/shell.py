@@ -7,6 +7,7 @@ file that has content; ``store/journal/shell.py`` does.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import sqlite3
@@ -88,8 +89,11 @@ def _take_lock(folder: Path) -> int:
 def connect(path: Path, *, create: bool) -> sqlite3.Connection:
     """Opens our file to write; with ``create`` makes one where there is none. Raises ``StoreProblem``."""
     try:
-        # Objects may be secrets; SQLite's own files get the mode of this one.
-        os.close(os.open(path, os.O_RDWR | (os.O_CREAT if create else 0), 0o600))
+        # Objects may be secrets; SQLite's own files get the mode of this one, which may have been widened meanwhile.
+        descriptor = os.open(path, os.O_RDWR | (os.O_CREAT if create else 0), 0o600)
+        with contextlib.suppress(PermissionError):
+            os.fchmod(descriptor, 0o600)
+        os.close(descriptor)
     except OSError as error:
         raise StoreProblem(f"{path} cannot be opened: {error.strerror}; choose another") from error
     return _connect(path, "mode=rw", _PRAGMAS, create=create)
