@@ -22,6 +22,7 @@ from harness.objects import (
     pod,
 )
 from harness.scenario import Edited, apply, delete, get, patch, post, put
+from real.custom_kinds import GROUP, THINGS, define, multi, multis, thing
 from real.hook_cases import (
     MUTATING,
     VALIDATING,
@@ -478,12 +479,40 @@ MUTATED = [
 ]
 
 
+CUSTOM = [
+    hook_case(
+        "a custom object is changed and completed",
+        {"/m": patches(add("/spec/word", "green"), add("/spec/nested", {}))},
+        configured(MUTATING, hook("/m", rule("things", group=GROUP))),
+        post(THINGS, thing("a")),
+        apply(f"{THINGS}/b", thing("b", text="abc")),
+        patch(f"{THINGS}/a", {"spec": {"count": 3}}),
+        get(f"{THINGS}/a"),
+        delete(f"{THINGS}/a"),
+    ),
+    hook_case(
+        "what a webhook makes of a custom object is validated",
+        {"/m": patches(add("/spec/word", "mauve"))},
+        configured(MUTATING, hook("/m", rule("things", group=GROUP))),
+        post(THINGS, thing("a")),
+    ),
+    hook_case(
+        "a custom object in the version that a rule names",
+        {"/v": allows},
+        configured(VALIDATING, hook("/v", {**rule("multis", group=GROUP), "apiVersions": ["v1"]})),
+        post(multis("v2"), multi("a", "v2")),
+        delete(f"{multis('v2')}/a"),
+    ),
+]
+
+
 @pytest.fixture(scope="module")
 def bench(both: Both, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HookBench]:
+    both.on_each(define)
     with hook_bench(both, tmp_path_factory.mktemp("hooks")) as running:
         yield running
 
 
-@pytest.mark.parametrize("case", [*ASKED, *SELECTED, *MUTATED], ids=lambda case: case.name)
+@pytest.mark.parametrize("case", [*ASKED, *SELECTED, *MUTATED, *CUSTOM], ids=lambda case: case.name)
 def test_webhooks_as_on_a_real_server(bench: HookBench, case: HookCase) -> None:
     bench.agree(case)

@@ -77,6 +77,15 @@ def load(api: Api, kind: Kind, item: Item) -> Object:
     return obj if _keeps(api, kind) else from_stored(kind, obj)
 
 
+def moved(here: Kind, there: Kind, obj: Object) -> Object:
+    """``obj`` of the version of ``here`` in the version of ``there``, which is stored in the same place."""
+    if here is there:
+        return obj
+    return (
+        {**obj, "apiVersion": there.api_version} if here.form is not None else from_stored(there, to_stored(here, obj))
+    )
+
+
 def converter(api: Api, kind: Kind) -> Convert | None:
     """How to see objects of ``kind`` in its other versions; ``None`` for the many kinds that have but one."""
     views = {view.api_version: view for view in api.kinds.by_storage(kind.resource)}
@@ -89,8 +98,7 @@ def converter(api: Api, kind: Kind) -> Convert | None:
             return None
         if here.form is not None:
             return _as_if(api, there, obj)
-        moved = from_stored(there, to_stored(here, obj))
-        return Converted(api.form(there).typed.shape, tidy(api, there, moved))
+        return Converted(api.form(there).typed.shape, tidy(api, there, moved(here, there, obj)))
 
     return convert
 

@@ -14,7 +14,6 @@ import msgspec
 
 from headgate.apiserver import records
 from headgate.apiserver.call import Call
-from headgate.apiserver.kinds.conversion import from_stored, to_stored
 from headgate.apiserver.kinds.kind import Kind
 from headgate.apiserver.kinds.rows.row import row
 from headgate.apiserver.messages import CallWebhooks, Effect, WebhookAnswer, WebhookCall
@@ -98,9 +97,7 @@ def body_kind(call: Call, view: Kind, subresource: str) -> Kind:
 def printed(call: Call, write: Write, view: Kind, obj: Object) -> Object:
     """``obj`` as the webhook wants to see it."""
     body = body_kind(call, view, write.subresource)
-    if body is view and view is not write.kind:
-        obj = from_stored(view, to_stored(write.kind, obj))
-    return records.tidy(call.api, body, obj)
+    return records.tidy(call.api, body, records.moved(write.kind, view, obj) if body is view else obj)
 
 
 def answers(

@@ -8,7 +8,6 @@ import msgspec
 
 from headgate.apiserver import bodies, records
 from headgate.apiserver.call import Call
-from headgate.apiserver.kinds.conversion import from_stored, to_stored
 from headgate.apiserver.kinds.kind import Kind
 from headgate.apiserver.webhooks.asking import Failure, body_kind, printed
 from headgate.apiserver.webhooks.index import Match
@@ -75,6 +74,4 @@ def _applied(call: Call, write: Write, view: Kind, new: Object, operations: list
     obj.setdefault("metadata", {})
     changed = records.tidy(call.api, body, obj) != before
     form.default(obj)
-    if body is view and view is not write.kind:
-        obj = from_stored(write.kind, to_stored(view, obj))
-    return Mutated(obj, changed)
+    return Mutated(records.moved(view, write.kind, obj) if body is view else obj, changed)
