@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from posixpath import normpath
 from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
@@ -144,10 +145,10 @@ def _service_url(service: Object) -> str:
 
 
 def _clean(url: str) -> str:
-    """As Kubernetes' client writes it: no empty step in the path, no slash at its end."""
+    """As Kubernetes' client writes it: no empty step in the path, no dots, no slash at its end."""
     scheme, _, rest = url.partition("://")
     host, _, path = rest.partition("/")
-    return f"{scheme}://{host}/{'/'.join(step for step in path.split('/') if step)}"
+    return f"{scheme}://{host}{normpath('/' + path.lstrip('/'))}"
 
 
 def _bytes(text: str) -> bytes:
