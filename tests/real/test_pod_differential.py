@@ -23,6 +23,7 @@ from headgate.apiserver.builtin.attributes import Attributes, Operation
 from headgate.apiserver.builtin.plugins import mutate
 from headgate.kube.codec import convert, emit
 from headgate.kube.defaults.pod import default_pod
+from headgate.kube.empties import forget_empties
 from headgate.kube.errors import FieldErrors
 from headgate.kube.features import DEFAULTS
 from headgate.kube.pods.app_armor import app_armor_warnings
@@ -61,7 +62,7 @@ def _send(server: RealServer, method: str, path: str, body: Object) -> Answer:
 def _decoded(obj: Object) -> Object:
     decoded = convert(SCHEMAS, TYPE, obj)
     assert decoded.error is None, decoded.error
-    return decoded.obj
+    return forget_empties(SCHEMAS, TYPE, decoded.obj)
 
 
 def _some(obj: Object, *roots: str) -> Iterator[Case]:

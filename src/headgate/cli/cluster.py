@@ -66,6 +66,8 @@ COMPONENTS: Final = ("apiserver", "nodes", "controllers")
 # The documentation block of RFC 5737: it stands for "this server" where loopback is not allowed.
 _UNROUTED: Final = "192.0.2.1"
 
+_NODES_S: Final = 10.0
+
 Say = Callable[[str], None]
 
 
@@ -214,8 +216,12 @@ async def _cluster(plan: Plan, sock: socket.socket, say: Say) -> AsyncIterator[N
             expirer = Expirer(Expiry(api, plan.event_ttl_s), store, committer, plan.event_ttl_s)
             stack.push_async_callback(_cancel, asyncio.create_task(expirer.run()))
         if "nodes" in plan.components:
-            fleet = asyncio.create_task(_fleet(plan, in_process(endpoint, system_token, "headgate-nodes")).run())
-            stack.push_async_callback(_cancel, fleet)
+            fleet = _fleet(plan, in_process(endpoint, system_token, "headgate-nodes"))
+            stack.push_async_callback(_cancel, asyncio.create_task(fleet.run()))
+            # Who types the first command should meet nodes; a very large fleet goes on reporting after that.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_NODES_S):
+                    await fleet.reported.wait()
         if "controllers" in plan.components:
             # The name that clients know from every other cluster, as the owner of what controllers write.
             client = in_process(endpoint, system_token, "kube-controller-manager")

@@ -29,6 +29,7 @@ class Hollow:
         """``wanted``: nodes to create, unless they exist when the fleet starts."""
         settings = options or Options()
         self._wanted = {node["metadata"]["name"]: node for node in wanted}
+        self._expected = set(self._wanted)  # nodes that the API has not shown with a Ready condition yet
         self._out: list[Effect] = []
         self._timers: Timers[tuple[str, str]] = Timers()
         self._machines = Machines(settings, self._timers, self._emit, self._node_changed)
@@ -38,6 +39,9 @@ class Hollow:
 
     def node_applied(self, node: Object, now_s: float) -> list[Effect]:
         self._machines.applied(node, now_s)
+        name = node["metadata"]["name"]
+        if name in self._expected and self._machines.nodes[name].observed:
+            self._expected.discard(name)
         return self._take(now_s)
 
     def node_removed(self, name: str, uid: str, now_s: float) -> list[Effect]:
@@ -72,6 +76,11 @@ class Hollow:
     def due(self, now_s: float) -> list[Effect]:
         """Rings what has run out."""
         return self._take(now_s)
+
+    @property
+    def has_reported(self) -> bool:
+        """Every wanted node has said once how it is."""
+        return not self._expected
 
     def next_deadline_s(self) -> float | None:
         return self._timers.next_deadline_s()

@@ -49,6 +49,8 @@ class Fleet:
         self._ready: asyncio.Queue[str] = asyncio.Queue()
         self._moved = asyncio.Event()  # the next deadline may have changed
         self._epoch_s = 0.0
+        self.reported: Final = asyncio.Event()
+        """Every wanted node has been seen with its condition."""
 
     async def run(self) -> None:
         """Runs until it is cancelled."""
@@ -101,6 +103,8 @@ class Fleet:
             self._send(self._hollow.node_removed(event.name, event.uid, now_s))
         else:
             self._send(self._hollow.nodes_synced(now_s))
+        if self._hollow.has_reported:
+            self.reported.set()
 
     def _pod_happened(self, event: Event) -> None:
         now_s = self._now_s()

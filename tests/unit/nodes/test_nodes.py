@@ -6,6 +6,7 @@ import pytest
 
 from headgate.kube.timestamps import format_time
 from headgate.nodes.effects import CreateNode, DeleteNode, PatchNodeStatus, PatchNodeTaints, RenewLease
+from headgate.nodes.hollow import Hollow
 from headgate.nodes.options import Options
 from headgate.nodes.template import Template, make_nodes
 from unit.nodes.world import T0, World, a_node, a_pod
@@ -215,3 +216,16 @@ def test_made_nodes_have_names_labels_zones_and_networks() -> None:
     assert nodes[299]["spec"]["podCIDR"] == "10.129.43.0/24"
     with pytest.raises(ValueError, match="at most 32768"):
         make_nodes(70_000, Template())
+
+
+def test_a_fleet_has_reported_once_every_wanted_node_was_seen_with_a_condition() -> None:
+    first, second = make_nodes(2, Template())
+    hollow = Hollow(Options(), [first, second])
+    assert not hollow.has_reported
+    told = {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}
+    hollow.node_applied({**first, "metadata": {**first["metadata"], "uid": "1"}, **told}, T0)
+    hollow.node_applied({**second, "metadata": {**second["metadata"], "uid": "2"}, "status": {}}, T0)
+    assert not hollow.has_reported
+    hollow.node_applied({**second, "metadata": {**second["metadata"], "uid": "2"}, **told}, T0)
+    assert hollow.has_reported
+    assert Hollow(Options(), []).has_reported
