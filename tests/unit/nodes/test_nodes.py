@@ -221,11 +221,10 @@ def test_made_nodes_have_names_labels_zones_and_networks() -> None:
 def test_a_fleet_has_reported_once_every_wanted_node_was_seen_with_a_condition() -> None:
     first, second = make_nodes(2, Template())
     hollow = Hollow(Options(), [first, second])
-    assert not hollow.has_reported
     told = {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}
-    hollow.node_applied({**first, "metadata": {**first["metadata"], "uid": "1"}, **told}, T0)
-    hollow.node_applied({**second, "metadata": {**second["metadata"], "uid": "2"}, "status": {}}, T0)
-    assert not hollow.has_reported
-    hollow.node_applied({**second, "metadata": {**second["metadata"], "uid": "2"}, **told}, T0)
-    assert hollow.has_reported
+    seen = [hollow.has_reported]
+    for node, uid, status in ((first, "1", told), (second, "2", {"status": {}}), (second, "2", told)):
+        hollow.node_applied({**node, "metadata": {**node["metadata"], "uid": uid}, **status}, T0)
+        seen.append(hollow.has_reported)
+    assert seen == [False, False, False, True]
     assert Hollow(Options(), []).has_reported
