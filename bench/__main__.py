@@ -6,9 +6,9 @@ import os
 import platform
 import sys
 
-from bench import apiserver, creates
+from bench import apiserver, creates, store
 
-BENCHES = {"creates": creates.main, "apiserver": apiserver.main}
+BENCHES = {"creates": creates.main, "apiserver": apiserver.main, "store": store.main}
 
 
 def main() -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import gc
 import ipaddress
 import platform
 import signal
@@ -229,6 +230,7 @@ async def _cluster(plan: Plan, sock: socket.socket, say: Say) -> AsyncIterator[N
             stack.push_async_callback(_cancel, keeping)
         write_kubeconfig(plan.kubeconfig, url, certificates.ca.read_bytes(), credentials.admin_token)
         _tell(plan, url, store, say)
+        gc.freeze()  # tables and objects that stay: looking for garbage among them would hold up requests
         yield
 
 

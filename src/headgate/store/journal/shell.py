@@ -229,4 +229,5 @@ def _shrink(connection: sqlite3.Connection) -> None:
     pages: int = connection.execute("PRAGMA page_count").fetchone()[0]
     free: int = connection.execute("PRAGMA freelist_count").fetchone()[0]
     if free > max(_SHRINK_FROM_PAGES, pages // 4):
-        connection.execute(f"PRAGMA incremental_vacuum({_SHRINK_STEP_PAGES})").fetchall()
+        # Not execute: the pragma gives back one page for each step, and execute takes one step.
+        connection.executescript(f"PRAGMA incremental_vacuum({_SHRINK_STEP_PAGES})")

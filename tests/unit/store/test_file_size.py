@@ -1,0 +1,61 @@
+"""The file follows what is kept: it does not grow without end, and gives room back."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from headgate.store.file.shell import FILE
+from headgate.store.item import Revision
+from headgate.store.journal.shell import Journal
+from headgate.store.retention import Limits
+from headgate.store.shell import Committer
+from torture import flips
+
+KEYS = 30
+
+
+def sizes(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.glob(f"{FILE}*") if not path.name.endswith("-shm"))
+
+
+def test_the_file_reaches_a_plateau_while_writes_and_compaction_go_on(fast_folder: Path) -> None:
+    measured: list[int] = []
+
+    async def work() -> None:
+        journal = Journal.open(fast_folder)
+        store = journal.load()
+        committer = Committer(store, journal, limits=Limits(max_changes=300))
+        for number in range(120 * KEYS):
+            change = flips.stage(store, f"n{number % KEYS}", f"{number:06}" * (200 + number % 700))
+            if number % 10 == 9:
+                await committer.flush(change.revision)
+            if number % (2 * KEYS) == 0:
+                committer.tick(0.0)
+            if number % KEYS == 0:
+                measured.append(sizes(fast_folder))
+        await committer.close()
+
+    asyncio.run(work())
+    assert len(measured) == 120
+    assert max(measured[80:]) <= 1.1 * max(measured[20:40]), measured
+
+
+def test_a_file_that_became_empty_gives_its_room_back(fast_folder: Path) -> None:
+    journal = Journal.open(fast_folder)
+    store = journal.load()
+    for number in range(1500):
+        flips.stage(store, f"n{number}", "x" * 15_000)
+    flips.commit(store, journal)
+    journal.checkpoint()
+    full = sizes(fast_folder)
+    for number in range(1500):
+        flips.stage(store, f"n{number}", "gone", delete=True)
+    flips.commit(store, journal)
+    gone = store.compact(Revision(store.committed))
+    superseded = {change.previous.revision for change in gone if change.previous is not None}
+    flips.commit(store, journal, sorted(superseded | {change.revision for change in gone if change.deleted}))
+    for _ in range(5):
+        journal.checkpoint()
+    assert sizes(fast_folder) < full / 2
+    journal.close(store.committed)
