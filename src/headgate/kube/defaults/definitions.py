@@ -29,6 +29,7 @@ def add_stored_version(obj: Object) -> None:
     for version in obj["spec"].get("versions") or ():
         if version.get("storage"):
             stored = obj.setdefault("status", {}).get("storedVersions") or []
-            if version["name"] not in stored:
-                obj["status"]["storedVersions"] = [*stored, version["name"]]
+            name = version.get("name") or ""
+            if name not in stored:
+                obj["status"]["storedVersions"] = [*stored, name]
             return

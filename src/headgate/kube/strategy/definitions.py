@@ -5,8 +5,16 @@ from __future__ import annotations
 from typing import Final
 
 from headgate.kube.defaults.definitions import add_stored_version
+from headgate.kube.errors import quote
+from headgate.kube.strategy.adapt import checks, checks_update
 from headgate.kube.strategy.contract import Context, Object, Strategy, UpdateRules
 from headgate.kube.strategy.prepare import SPEC_AND_METADATA, STATUS, bump_generation, take
+from headgate.kube.validation.definitions.definition import (
+    unknown_formats,
+    validate_definition,
+    validate_definition_status,
+    validate_definition_update,
+)
 
 
 def _prepare_create(obj: Object, ctx: Context) -> None:
@@ -23,6 +31,11 @@ def _prepare_update(new: Object, old: Object, ctx: Context) -> None:
     add_stored_version(new)
 
 
+def _format_warnings(new: Object, old: Object, ctx: Context) -> list[str]:
+    known = set(unknown_formats(old["spec"]))
+    return [f"unrecognized format {quote(each)}" for each in unknown_formats(new["spec"]) if each not in known]
+
+
 def _prepare_status(new: Object, old: Object, ctx: Context) -> None:
     take("spec", new, old)
 
@@ -31,8 +44,21 @@ EXTENSIONS: Final[dict[str, Strategy]] = {
     "CustomResourceDefinition": Strategy(
         namespaced=False,
         prepare_create=_prepare_create,
-        update=UpdateRules(prepare=_prepare_update, reset_fields=STATUS),
-        subresources={"status": UpdateRules(prepare=_prepare_status, reset_fields=SPEC_AND_METADATA)},
+        validate_create=checks(validate_definition),
+        warnings_create=lambda obj, ctx: _format_warnings(obj, {"spec": {}}, ctx),
+        update=UpdateRules(
+            prepare=_prepare_update,
+            validate=checks_update(validate_definition_update),
+            warnings=_format_warnings,
+            reset_fields=STATUS,
+        ),
+        subresources={
+            "status": UpdateRules(
+                prepare=_prepare_status,
+                validate=checks_update(validate_definition_status),
+                reset_fields=SPEC_AND_METADATA,
+            )
+        },
         unconditional_update=False,
     )
 }

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable
 from typing import Final
 from urllib.parse import urlsplit
 
 from headgate.kube.addresses import is_valid_cidr_for_legacy_field, is_valid_ip_for_legacy_field
-from headgate.kube.structural.patterns import Pattern, compile_pattern
 from headgate.kube.timestamps import parse_duration
 
 IsForm = Callable[[str], bool]
 
-_HOSTNAME: Final = compile_pattern(
-    r"^([a-zA-Z0-9\p{S}\p{L}]((-?[a-zA-Z0-9\p{S}\p{L}]{0,62})?)|([a-zA-Z0-9\p{S}\p{L}]"
-    r"(([a-zA-Z0-9-\p{S}\p{L}]{0,61}[a-zA-Z0-9\p{S}\p{L}])?)(\.)){1,}([a-zA-Z\p{L}]){2,63})$"
-)
 _TIME_OF_DAY: Final = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))")
 _DATE: Final = re.compile(r"(\d{4})-(\d\d)-(\d\d)", re.ASCII)
 _DAYS: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
@@ -54,9 +50,28 @@ def _uuid(third: str, fourth: str) -> IsForm:
 
 
 def _is_hostname(text: str) -> bool:
-    if len(text.encode()) > 255 or any(len(part.encode()) > 63 for part in text.split(".")):
+    """One label, or several that end in a domain of letters; symbols and letters of any language count as such."""
+    labels = text.split(".")
+    if len(text.encode()) > 255 or any(len(label.encode()) > 63 for label in labels):
         return False
-    return isinstance(_HOSTNAME, Pattern) and _HOSTNAME.found_in(text)
+    if len(labels) == 1:
+        rest = text[1:].removeprefix("-")
+        return bool(text) and len(rest) <= 62 and all(map(_is_sign, text[:1] + rest))
+    *parents, domain = labels
+    return len(domain) >= 2 and all(map(_is_letter, domain)) and all(map(_is_label, parents))
+
+
+def _is_label(label: str) -> bool:
+    inner = label.replace("-", "")
+    return bool(label) and label[0] != "-" and label[-1] != "-" and all(map(_is_sign, inner))
+
+
+def _is_letter(char: str) -> bool:
+    return unicodedata.category(char)[0] == "L"
+
+
+def _is_sign(char: str) -> bool:
+    return unicodedata.category(char)[0] in "LS" or char in "0123456789"
 
 
 def _is_uri(text: str) -> bool:

@@ -1,7 +1,7 @@
-"""Regular expressions of schemas, matched in linear time whatever they are.
+"""The patterns of schemas, matched in a time that grows with the text and not with the imagination of its author.
 
-The pattern of a schema is a stranger's, and so is the text: an engine that backtracks could be kept busy for ever.
-The engine here is the automaton of jsonschema-rs.
+A pattern comes from one stranger and the text from another: an engine that backtracks could be kept busy for ever. The
+engine here is the automaton of jsonschema-rs; ``re2.py`` reads patterns as Go does and writes them for it.
 """
 
 from __future__ import annotations
@@ -11,23 +11,46 @@ from typing import Final
 
 import jsonschema_rs
 
-_ENGINE: Final = jsonschema_rs.RegexOptions()
+from headgate.kube.structural.re2 import BadExpression, translate
+
+# A pattern that needs more is refused: text is matched against all of it, letter by letter.
+MAX_BYTES: Final = 10 << 20
+_ENGINE: Final = jsonschema_rs.RegexOptions(size_limit=MAX_BYTES)
 
 
 class Pattern:
     __slots__ = ("_validator",)
 
-    def __init__(self, validator: jsonschema_rs.Draft7Validator) -> None:
+    def __init__(self, validator: jsonschema_rs.Draft202012Validator) -> None:
         self._validator: Final = validator
 
     def found_in(self, text: str) -> bool:
         return self._validator.is_valid(text)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def compile_pattern(pattern: str) -> Pattern | str:
     """The compiled pattern, or why it is none."""
     try:
-        return Pattern(jsonschema_rs.Draft7Validator({"pattern": pattern}, pattern_options=_ENGINE))
-    except (ValueError, jsonschema_rs.ValidationError) as problem:
-        return f"error parsing regexp: {problem}"
+        compiled = _compile(translate(pattern, _knows))
+    except BadExpression as problem:
+        return str(problem)
+    return f"error parsing regexp: expression too large: `{pattern}`" if compiled is None else Pattern(compiled)
+
+
+def _compile(translated: str) -> jsonschema_rs.Draft202012Validator | None:
+    try:
+        return jsonschema_rs.Draft202012Validator({"pattern": translated}, pattern_options=_ENGINE)
+    except (ValueError, jsonschema_rs.ValidationError):
+        return None
+
+
+@lru_cache(maxsize=1024)
+def _knows(name: str) -> bool:
+    """Names of scripts and categories begin with a capital letter; the engine would take them in any case."""
+    return (
+        name[0].isupper()
+        and name.isascii()
+        and name.replace("_", "").isalnum()
+        and _compile(rf"\p{{{name}}}") is not None
+    )

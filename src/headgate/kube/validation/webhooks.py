@@ -181,11 +181,11 @@ def _validate_client(client: Object, path: str) -> FieldErrors:
     if (url is None) == (service is None):
         return [required(path, "exactly one of url or service is required")]
     if service is not None:
-        return _validate_service(service, f"{path}.service")
-    return _validate_url(url or "", f"{path}.url")
+        return validate_service(service, f"{path}.service")
+    return validate_url(url or "", f"{path}.url")
 
 
-def _validate_url(url: str, path: str) -> FieldErrors:
+def validate_url(url: str, path: str) -> FieldErrors:
     try:
         parts = urlsplit(url)
         host = parts.netloc.rpartition("@")[2]
@@ -206,7 +206,7 @@ def _validate_url(url: str, path: str) -> FieldErrors:
     return found
 
 
-def _validate_service(service: Object, path: str) -> FieldErrors:
+def validate_service(service: Object, path: str) -> FieldErrors:
     # Upstream passes the two names in each other's place; with both missing the order shows.
     found = [
         required(f"{path}.{ours}")

@@ -1,0 +1,509 @@
+"""Definitions on both servers: what is refused and how, what becomes of them, what discovery tells of their kinds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from harness.both import Both
+from harness.scenario import (
+    TABLE,
+    Case,
+    Edited,
+    Step,
+    apply,
+    case,
+    cases_of,
+    delete,
+    get,
+    patch,
+    post,
+    put,
+)
+from real.custom_kinds import (
+    BOOLEAN,
+    DEFINITIONS,
+    GROUP,
+    INTEGER,
+    STRING,
+    define,
+    definition,
+    listed,
+    of,
+    version,
+)
+
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture(scope="module")
+def prepared(both: Both) -> Both:
+    both.on_each(define)
+    return both
+
+
+def refused(*definitions: dict[str, Any]) -> list[Step]:
+    return [post(f"{DEFINITIONS}?dryRun=All", each).in_any_order() for each in definitions]
+
+
+def with_schema(*schemas: Any, **more: Any) -> list[Step]:
+    """Definitions of one version, that differ in their schema."""
+    return refused(*(definition("trials", "Trial", version("v1", each, **more)) for each in schemas))
+
+
+def with_field(*schemas: Any) -> list[Step]:
+    return with_schema(*(of(spec=of(field=each)) for each in schemas))
+
+
+def with_version(**more: Any) -> Any:
+    return definition("trials", "Trial", version("v1", of(spec=of(a=STRING, b=INTEGER, c=BOOLEAN)), **more))
+
+
+def changed(given: dict[str, Any], **spec: Any) -> dict[str, Any]:
+    return {**given, "spec": {**given["spec"], **spec}}
+
+
+PLAIN = definition("trials", "Trial", version())
+
+FRAME = [
+    case(
+        "names of a definition",
+        *refused(
+            {**PLAIN, "metadata": {"name": "other.test.example.com"}},
+            {**PLAIN, "metadata": {"name": "Bad"}},
+            {**PLAIN, "metadata": {}},
+            definition("trials", "Trial", version(), names={"plural": "Trials"}),
+            definition("trials", "trial_x", version()),
+            definition("trials", "Trial", version(), names={"listKind": "Trial"}),
+            definition("trials", "Trial", version(), names={"listKind": "1bad", "singular": "BAD"}),
+            definition("trials", "Trial", version(), names={"shortNames": ["UP", "ok", ""], "categories": ["A b"]}),
+            definition("trials", "", version()),
+            definition("", "Trial", version()),
+            changed(PLAIN, names={}),
+        ),
+    ),
+    case(
+        "group and scope of a definition",
+        *refused(
+            definition("trials", "Trial", version(), group=""),
+            definition("trials", "Trial", version(), group="nodots"),
+            definition("trials", "Trial", version(), group="Bad.Group"),
+            definition("trials", "Trial", version(), scope=""),
+            definition("trials", "Trial", version(), scope="Galaxy"),
+            definition("trials", "Trial", version(), group="sig.k8s.io"),
+            definition("trials", "Trial", version(), group="sig.kubernetes.io")
+            | {"metadata": {"name": "trials.sig.kubernetes.io", "annotations": {"api-approved.kubernetes.io": "no"}}},
+            definition("trials", "Trial", version(), group="sig.k8s.io")
+            | {
+                "metadata": {
+                    "name": "trials.sig.k8s.io",
+                    "annotations": {"api-approved.kubernetes.io": "unapproved, x"},
+                }
+            },
+        ),
+    ),
+    case(
+        "versions of a definition",
+        *refused(
+            changed(PLAIN, versions=[]),
+            changed(PLAIN, versions=None),
+            definition("trials", "Trial", version(storage=False)),
+            definition("trials", "Trial", version("v1"), version("v2", of(a=STRING))),
+            definition("trials", "Trial", version("v1"), version("v1", of(a=STRING), storage=False)),
+            definition("trials", "Trial", version("V_1")),
+            definition("trials", "Trial", version(""), version("v2", of(a=STRING), storage=False)),
+            definition("trials", "Trial", version("v1", deprecationWarning="x")),
+            definition("trials", "Trial", version("v1", deprecated=True, deprecationWarning="")),
+            definition("trials", "Trial", version("v1", deprecated=True, deprecationWarning="a\nb")),
+            definition("trials", "Trial", version("v1", deprecated=True, deprecationWarning="a" * 257)),
+            definition("trials", "Trial", {"name": "v1", "served": True, "storage": True}),
+            definition("trials", "Trial", {"name": "v1", "served": True, "storage": True, "schema": {}}),
+            definition("trials", "Trial", version(), {"name": "v2", "served": True, "storage": False}),
+            changed(PLAIN, preserveUnknownFields=True),
+            changed(
+                with_version(), preserveUnknownFields=True, versions=[version("v1", of(a={**STRING, "default": "x"}))]
+            ),
+        ),
+    ),
+    case(
+        "columns of a definition",
+        *refused(
+            with_version(additionalPrinterColumns=[{"name": "", "type": "", "jsonPath": ""}]),
+            with_version(
+                additionalPrinterColumns=[{"name": "A", "type": "odd", "format": "odd", "jsonPath": "spec.a"}]
+            ),
+            with_version(additionalPrinterColumns=[{"name": "A", "type": "date", "jsonPath": ".spec[?(@.x=="}]),
+            with_version(additionalPrinterColumns=[{"name": "A", "type": "string", "format": "date", "jsonPath": "."}]),
+        ),
+    ),
+    case(
+        "subresources of a definition",
+        *refused(
+            with_version(subresources={"scale": {"specReplicasPath": "", "statusReplicasPath": ""}}),
+            with_version(subresources={"scale": {"specReplicasPath": "spec.b", "statusReplicasPath": ".spec.b"}}),
+            with_version(
+                subresources={
+                    "scale": {
+                        "specReplicasPath": ".status.b",
+                        "statusReplicasPath": ".status.b",
+                        "labelSelectorPath": "spec.a",
+                    }
+                }
+            ),
+            with_version(
+                subresources={
+                    "scale": {
+                        "specReplicasPath": ".spec.b",
+                        "statusReplicasPath": ".status.b",
+                        "labelSelectorPath": ".metadata.a",
+                    }
+                }
+            ),
+        ),
+    ),
+    case(
+        "selectable fields of a definition",
+        *refused(
+            with_version(selectableFields=[{"jsonPath": ".spec.a"}, {"jsonPath": ".spec.a"}]),
+            with_version(selectableFields=[{"jsonPath": ""}]),
+            with_version(selectableFields=[{"jsonPath": ".spec"}]),
+            with_version(selectableFields=[{"jsonPath": ".spec.none"}]),
+            with_version(selectableFields=[{"jsonPath": "spec.a"}]),
+            with_version(selectableFields=[{"jsonPath": ".spec.a[0]"}]),
+            with_version(selectableFields=[{"jsonPath": ".metadata.name"}]),
+            with_version(selectableFields=[{"jsonPath": "."}]),
+            definition(
+                "trials",
+                "Trial",
+                version(
+                    "v1",
+                    of(spec=of(**{f"f{number}": STRING for number in range(9)})),
+                    selectableFields=[{"jsonPath": f".spec.f{number}"} for number in range(9)],
+                ),
+            ),
+        ),
+    ),
+    case(
+        "conversion of a definition",
+        *refused(
+            changed(PLAIN, conversion={"strategy": "Odd"}),
+            changed(PLAIN, conversion={"strategy": ""}),
+            changed(PLAIN, conversion={"strategy": "Webhook"}),
+            changed(PLAIN, conversion={"strategy": "Webhook", "webhook": {"clientConfig": {}}}),
+            changed(
+                PLAIN,
+                conversion={
+                    "strategy": "Webhook",
+                    "webhook": {
+                        "clientConfig": {"url": "http://x/?a=b"},
+                        "conversionReviewVersions": ["v9", "v9", "V"],
+                    },
+                },
+            ),
+            changed(
+                PLAIN,
+                conversion={
+                    "strategy": "Webhook",
+                    "webhook": {
+                        "clientConfig": {"service": {"name": "", "namespace": "", "port": 70000}},
+                        "conversionReviewVersions": ["v1"],
+                    },
+                },
+            ),
+            changed(
+                PLAIN,
+                conversion={
+                    "strategy": "None",
+                    "webhook": {"clientConfig": {"url": "https://x/"}, "conversionReviewVersions": ["v1"]},
+                },
+            ),
+        ),
+    ),
+]
+SCHEMAS = [
+    case(
+        "types of a schema",
+        *with_schema({}, {"type": "string"}, {"type": "object", "nullable": True}, of(spec={}), of(a={"type": "odd"})),
+        *with_schema(
+            of(a={"type": "null"}), of(a={"type": "array"}), of(a=listed({})), of(a={"type": "array", "items": []})
+        ),
+        *with_schema(
+            of(a={"type": "array", "items": [STRING, INTEGER]}), {"type": "object", "additionalProperties": STRING}
+        ),
+    ),
+    case(
+        "words that a schema may not use",
+        *with_field(
+            {**STRING, "$ref": "#/x"},
+            {**STRING, "id": "x"},
+            {**STRING, "$schema": "http://x"},
+            {**of(), "definitions": {"a": STRING}},
+            {**of(), "patternProperties": {"a": STRING}},
+            {**of(), "dependencies": {"a": ["b"]}},
+            {**listed(STRING), "additionalItems": False},
+            {**listed(STRING), "uniqueItems": True},
+            {**of(a=STRING), "additionalProperties": STRING},
+            {**of(a=STRING), "additionalProperties": False},
+            {**of(a=STRING), "additionalProperties": True},
+            {**STRING, "pattern": "("},
+            {**STRING, "pattern": "(?=a)"},
+            {**STRING, "pattern": "a{1001}"},
+            {**STRING, "pattern": r"\1"},
+            {**STRING, "format": "odd"},
+        ),
+    ),
+    case(
+        "extensions of a schema",
+        *with_field(
+            {**of(), "x-kubernetes-preserve-unknown-fields": False},
+            {"x-kubernetes-int-or-string": True, "type": "string"},
+            {"x-kubernetes-int-or-string": True, "x-kubernetes-preserve-unknown-fields": True},
+            {"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}, {"type": "string"}]},
+            {"x-kubernetes-int-or-string": True, "allOf": [{"anyOf": [{"type": "integer"}, {"type": "string"}]}]},
+            {"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}]},
+            {"x-kubernetes-embedded-resource": True},
+            {**STRING, "x-kubernetes-embedded-resource": True},
+            {**of(), "x-kubernetes-embedded-resource": True},
+            {**of(kind=INTEGER, metadata=STRING), "x-kubernetes-embedded-resource": True},
+            {"type": "object", "additionalProperties": STRING, "x-kubernetes-embedded-resource": True},
+            {**STRING, "x-kubernetes-map-type": "atomic"},
+            {"x-kubernetes-preserve-unknown-fields": True, "x-kubernetes-map-type": "atomic"},
+            {**of(), "x-kubernetes-map-type": "odd"},
+        ),
+    ),
+    case(
+        "list types of a schema",
+        *with_field(
+            {**STRING, "x-kubernetes-list-type": "set"},
+            {"x-kubernetes-preserve-unknown-fields": True, "x-kubernetes-list-type": "set"},
+            listed(STRING, **{"x-kubernetes-list-type": "odd"}),
+            listed(of(a=STRING), **{"x-kubernetes-list-type": "set"}),
+            listed(listed(STRING, **{"x-kubernetes-list-type": "set"}), **{"x-kubernetes-list-type": "set"}),
+            listed({**STRING, "nullable": True}, **{"x-kubernetes-list-type": "set"}),
+            listed(STRING, **{"x-kubernetes-list-map-keys": ["a"]}),
+            listed(STRING, **{"x-kubernetes-list-type": "set", "x-kubernetes-list-map-keys": ["a"]}),
+            listed(STRING, **{"x-kubernetes-list-type": "map"}),
+            listed(of(a=STRING), **{"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["a"]}),
+            listed(of(a=STRING), **{"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["b", "b"]}),
+            listed(
+                {**of(a=of()), "required": ["a"]},
+                **{"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["a"]},
+            ),
+            listed(
+                {**of(a={**STRING, "nullable": True}), "required": ["a"], "nullable": True},
+                **{"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["a"]},
+            ),
+        ),
+    ),
+    case(
+        "logic in a schema",
+        *with_field(
+            {**STRING, "anyOf": [{"type": "string"}]},
+            {**STRING, "allOf": [{"description": "x", "title": "y", "default": "z", "nullable": True}]},
+            {**of(), "oneOf": [{"properties": {"a": {"minLength": 1}}}]},
+            {**of(), "not": {"additionalProperties": {"minLength": 1}}},
+            {**of(a=STRING), "not": {"properties": {"a": {"pattern": "["}}}},
+            {**STRING, "not": {"x-kubernetes-int-or-string": True, "x-kubernetes-list-type": "set"}},
+        ),
+        *with_schema(
+            {**of(spec=of()), "anyOf": [{"properties": {"spec": {"properties": {"a": {"minLength": 1}}}}}]},
+            {**of(spec=of()), "anyOf": [{"properties": {"metadata": {"required": ["a"]}}}]},
+            {**of(spec=of()), "allOf": [{"items": {"minLength": 1}}]},
+        ),
+    ),
+    case(
+        "metadata in a schema",
+        *with_schema(
+            of(metadata=of(name={**STRING, "maxLength": 5})),
+            of(metadata=of(labels=of())),
+            of(metadata={"type": "object", "description": "x"}),
+            of(metadata=STRING, kind=INTEGER, apiVersion=INTEGER),
+            of(metadata=of(name={**STRING, "default": "x"})),
+            of(metadata={"type": "object", "default": {}}, kind={**STRING, "default": "x"}),
+        ),
+    ),
+    case(
+        "defaults in a schema",
+        *with_field(
+            {**STRING, "default": 1},
+            {**STRING, "default": "x", "enum": ["y"]},
+            {**of(a=STRING), "default": {"b": 1}},
+            {**of(a={**INTEGER, "minimum": 5}), "default": {"a": 1}},
+            {**listed(STRING), "default": ["a", 1]},
+            {"type": "object", "additionalProperties": {**STRING, "default": 1}},
+            {**STRING, "default": None},
+            {"x-kubernetes-int-or-string": True, "default": 1},
+            {
+                **of(),
+                "x-kubernetes-embedded-resource": True,
+                "x-kubernetes-preserve-unknown-fields": True,
+                "default": {"kind": "X"},
+            },
+            {
+                **of(metadata=of(labels={"type": "object", "additionalProperties": STRING, "default": {"a b": "c"}})),
+                "x-kubernetes-embedded-resource": True,
+            },
+        ),
+    ),
+    case(
+        "a root beside a status",
+        *with_schema(
+            {**of(), "oneOf": [{"required": ["spec"]}]},
+            {**of(), "minProperties": 1},
+            {**of(), "enum": [{}]},
+            {**of(), "required": ["spec"], "description": "x"},
+            {"type": "array", "items": STRING},
+            {**of(), "x-kubernetes-preserve-unknown-fields": True},
+            {**of(), "x-kubernetes-embedded-resource": True},
+            subresources={"status": {}},
+        ),
+    ),
+    case(
+        "rules in a schema",
+        *with_field(
+            {**of(a=STRING), "x-kubernetes-validations": [{"rule": " "}]},
+            {**of(a=STRING), "x-kubernetes-validations": [{"rule": "true", "message": " "}]},
+            {**of(a=STRING), "x-kubernetes-validations": [{"rule": "true", "message": "a\nb"}]},
+            {**of(a=STRING), "x-kubernetes-validations": [{"rule": "true\n&& true"}]},
+            {**of(a=STRING), "x-kubernetes-validations": [{"rule": "true", "messageExpression": " "}]},
+            {**of(a=STRING), "x-kubernetes-validations": [{"rule": "true", "reason": "Odd"}]},
+            {**of(a=STRING), "x-kubernetes-validations": [{"rule": "true", "fieldPath": ".b"}]},
+            {**of(a=STRING), "x-kubernetes-validations": [{"rule": "true", "fieldPath": ".a", "message": "x"}]},
+        ),
+    ),
+    case(
+        "schemas of several versions",
+        *refused(
+            definition("trials", "Trial", version("v1", of(a={})), version("v2", of(a={}), storage=False)),
+            definition("trials", "Trial", version("v1", of(a={})), version("v2", of(b={}), storage=False)),
+            definition(
+                "trials",
+                "Trial",
+                version(
+                    "v1", of(a=STRING), additionalPrinterColumns=[{"name": "", "type": "string", "jsonPath": ".a"}]
+                ),
+                version("v2", of(a=STRING), storage=False, subresources={"scale": {"specReplicasPath": "x"}}),
+            ),
+            definition(
+                "trials",
+                "Trial",
+                version("v1", of(a=STRING), selectableFields=[{"jsonPath": ".b"}]),
+                version("v2", of(b=STRING), storage=False, selectableFields=[{"jsonPath": ".b"}]),
+            ),
+        ),
+    ),
+]
+LIVES = [
+    case(
+        "a definition and its kind come and go",
+        post(DEFINITIONS, definition("comes", "Come", version(), group="life.example.com")),
+        get(f"{DEFINITIONS}/comes.life.example.com").until_it_holds("/status/conditions/1/status", "True").named("a"),
+        get("/apis/life.example.com").until(200),
+        get("/apis/life.example.com/v1"),
+        get(f"{DEFINITIONS}/comes.life.example.com", TABLE),
+        delete(f"{DEFINITIONS}/comes.life.example.com"),
+        get(f"{DEFINITIONS}/comes.life.example.com").until(404),
+        get("/apis/life.example.com/v1").until(404),
+        get("/apis/life.example.com/v1/namespaces/{ns}/comes").until(404),
+    ),
+    case(
+        "names that are taken",
+        post(
+            DEFINITIONS,
+            definition("ones", "One", version(), group="taken.example.com", names={"shortNames": ["o", "n"]}),
+        ),
+        get(f"{DEFINITIONS}/ones.taken.example.com").until_it_holds("/status/conditions/1/status", "True"),
+        post(
+            DEFINITIONS,
+            definition(
+                "twos",
+                "One",
+                version(),
+                group="taken.example.com",
+                names={"shortNames": ["o", "n", "t"], "singular": "ones", "listKind": "OneList"},
+            ),
+        ),
+        get(f"{DEFINITIONS}/twos.taken.example.com").until_it_holds("/status/conditions/0/status", "False"),
+        delete(f"{DEFINITIONS}/ones.taken.example.com"),
+        get(f"{DEFINITIONS}/twos.taken.example.com").until_it_holds("/status/conditions/1/status", "True"),
+    ),
+    case(
+        "a definition is changed",
+        post(DEFINITIONS, definition("alters", "Alter", version("v1", of(a=STRING)), group="alter.example.com")),
+        get(f"{DEFINITIONS}/alters.alter.example.com").until_it_holds("/status/conditions/1/status", "True").named("a"),
+        put(
+            f"{DEFINITIONS}/alters.alter.example.com",
+            Edited(
+                "a",
+                {
+                    "spec": {
+                        "versions": [version("v1", of(a=STRING), storage=False), version("v2", of(b=STRING))],
+                        "names": {"shortNames": ["al"]},
+                    }
+                },
+            ),
+        ).named("b"),
+        get(f"{DEFINITIONS}/alters.alter.example.com")
+        .until_it_holds("/status/acceptedNames/shortNames/0", "al")
+        .named("c"),
+        get("/apis/alter.example.com/v2").until(200),
+        patch(f"{DEFINITIONS}/alters.alter.example.com", {"spec": {"versions": [version("v2", of(b=STRING))]}}),
+        patch(f"{DEFINITIONS}/alters.alter.example.com", {"spec": {"scope": "Cluster"}}),
+        patch(f"{DEFINITIONS}/alters.alter.example.com", {"spec": {"names": {"kind": "Altered"}}}),
+        patch(f"{DEFINITIONS}/alters.alter.example.com", {"spec": {"names": {"plural": "altered"}}}).in_any_order(),
+        patch(f"{DEFINITIONS}/alters.alter.example.com", {"spec": {"group": "other.example.com"}}).in_any_order(),
+        put(
+            f"{DEFINITIONS}/alters.alter.example.com",
+            definition("alters", "Alter", version(), group="alter.example.com"),
+        ),
+        patch(
+            f"{DEFINITIONS}/alters.alter.example.com/status",
+            {"status": {"storedVersions": ["v2"]}, "spec": {"scope": "Cluster"}},
+        ),
+        patch(f"{DEFINITIONS}/alters.alter.example.com", {"spec": {"versions": [version("v2", of(b=STRING))]}}),
+        get("/apis/alter.example.com/v1").until(404),
+        apply(
+            f"{DEFINITIONS}/alters.alter.example.com",
+            definition("alters", "Alter", version("v2", of(c=STRING)), group="alter.example.com"),
+            "applier",
+        ),
+        apply(
+            f"{DEFINITIONS}/alters.alter.example.com",
+            definition("alters", "Alter", version("v2", of(c=STRING)), group="alter.example.com"),
+            "applier",
+            force=True,
+        ),
+    ),
+    case(
+        "strange definitions",
+        post(DEFINITIONS, {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}),
+        post(DEFINITIONS, {**PLAIN, "spec": {**PLAIN["spec"], "odd": 1}}),
+        post(f"{DEFINITIONS}?fieldValidation=Strict", {**PLAIN, "spec": {**PLAIN["spec"], "odd": 1}}),
+        post(
+            f"{DEFINITIONS}?fieldValidation=Strict&dryRun=All",
+            changed(PLAIN, versions=[version("v1", of(a=listed({**STRING, "odd": 1})))]),
+        ),
+        post(
+            f"{DEFINITIONS}?fieldValidation=Strict&dryRun=All",
+            changed(PLAIN, versions=[version("v1", of(a={**STRING, "odd": 1}))]),
+        ),
+        delete(f"{DEFINITIONS}/trials.{GROUP}"),
+    ),
+]
+TELLING = [
+    case(
+        "discovery of custom kinds",
+        get(f"/apis/{GROUP}"),
+        get(f"/apis/{GROUP}/v2"),
+        get(f"/apis/{GROUP}/v1alpha1"),
+        get(f"/apis/{GROUP}/v9"),
+        get("/apis/no.example.com"),
+    ),
+]
+CASES = cases_of(FRAME, SCHEMAS, LIVES, TELLING)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_definitions_are_answered_the_same(prepared: Both, case: Case) -> None:
+    prepared.agree(case)
