@@ -240,9 +240,13 @@ class Graph:
                 yield Attempt(owner.uid)
         for reference in owners:
             self._dependents.setdefault(reference.uid, set()).add(node.uid)
-            if reference in before:
-                continue
             owner = self._nodes.get(reference.uid)
+            if reference in before:
+                if (
+                    owner is None
+                ):  # gone, and yet named: another owner, which may be gone from the list now, kept us off
+                    yield Attempt(node.uid)
+                continue
             if owner is None:
                 claim = claim_of(reference, node.namespace)
                 self._doubts.setdefault(reference.uid, {}).setdefault(claim, set()).add(node.uid)
