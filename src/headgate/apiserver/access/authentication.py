@@ -28,15 +28,17 @@ class Tokens:
     """Every token that is good here. Those in ``users`` do not change while the server runs."""
 
     def __init__(self, users: Mapping[str, User], accounts: Accounts | None) -> None:
-        self._by_digest: Final = {_digest(token): authenticated(user) for token, user in users.items()}
         self._accounts: Final = accounts
+        self._own: Final = accounts.issuer if accounts is not None else ""
+        self._by_digest: Final = {
+            _digest(token): Bearer(authenticated(user), (self._own,)) for token, user in users.items()
+        }
 
     def find(self, token: str, now_s: float, audiences: Sequence[str] = ()) -> Bearer | str:
         """Whose token it is, or why it is no good. Without ``audiences`` it must be for this server."""
-        user = self._by_digest.get(_digest(token))
-        own = self._accounts.issuer if self._accounts is not None else ""
-        if user is not None:
-            return Bearer(user, (own,)) if not audiences or own in audiences else _NOT_KNOWN
+        given = self._by_digest.get(_digest(token))
+        if given is not None:
+            return given if not audiences or self._own in audiences else _NOT_KNOWN
         found = None if self._accounts is None else self._accounts.find(token, now_s, audiences)
         if isinstance(found, Bearer):
             return msgspec.structs.replace(found, user=authenticated(found.user))

@@ -14,7 +14,8 @@ from headgate.apiserver import negotiation, views
 from headgate.apiserver.access import impersonation
 from headgate.apiserver.access.attributes import attributes_of
 from headgate.apiserver.access.authentication import authenticate, hides_its_token
-from headgate.apiserver.access.user import User
+from headgate.apiserver.access.policy import Decision
+from headgate.apiserver.access.user import NOBODY, User
 from headgate.apiserver.api import Api
 from headgate.apiserver.messages import Request, Response
 from headgate.kube import status
@@ -27,19 +28,19 @@ _NO_SNIFF: Final = ("X-Content-Type-Options", "nosniff")
 class Caller(msgspec.Struct, frozen=True):
     """``login`` is who showed the credential, ``user`` who acts: the same unless somebody is impersonated.
 
-    Who is not let in has a ``refusal``; ``reason`` is what the roles say, either way.
+    Who is not let in has a ``refusal``; ``decision`` is what the roles say, either way, if they were asked.
     """
 
     user: User
     login: User
     refusal: Response | None = None
-    reason: str = ""
+    decision: Decision | None = None
     warning: str = ""
 
 
 def enter(api: Api, request: Request, now_s: float) -> Caller:
     caller = _enter(api, request, now_s)
-    if request.peer is None and hides_its_token(request.header("authorization")):
+    if caller.login in (NOBODY, _UNKNOWN) and hides_its_token(request.header("authorization")):
         return msgspec.structs.replace(caller, warning=_HIDDEN_TOKEN)
     return caller
 
@@ -59,9 +60,9 @@ def _enter(api: Api, request: Request, now_s: float) -> Caller:
     asked = attributes_of(request, user.name)
     decision = api.policy.decide(user, asked)
     if decision.allowed:
-        return Caller(user, login, None, decision.reason)
+        return Caller(user, login, None, decision)
     refusal = _refuse(request, status.access_denied(asked, decision.reason), _NO_SNIFF)
-    return Caller(user, login, refusal, decision.reason)
+    return Caller(user, login, refusal, decision)
 
 
 def _refuse(request: Request, error: status.ApiError, *headers: tuple[str, str]) -> Response:

@@ -64,8 +64,19 @@ class Binding(msgspec.Struct, frozen=True):
 
 
 class Decision(msgspec.Struct, frozen=True):
+    """``granted`` is the binding that allows it and the subject in it; ``complaint`` what is wrong with bindings."""
+
     allowed: bool
-    reason: str = ""
+    granted: tuple[Binding, str] | None = None
+    complaint: str = ""
+
+    @property
+    def reason(self) -> str:
+        """In words, which few requests need."""
+        if self.granted is not None:
+            binding, subject = self.granted
+            return binding.reason(subject)
+        return f"RBAC: {self.complaint}" if self.complaint else ""
 
 
 class Grants:
@@ -76,13 +87,13 @@ class Grants:
     def __init__(self, rules: Sequence[tuple[Rule, Binding, str]], absent_roles: tuple[tuple[str, str], ...]) -> None:
         self.rules: Final = rules
         self.absent_roles: Final = absent_roles  # resource and name
-        self._found: Final[dict[Attributes, list[tuple[Rule, Binding, str]]]] = {}
+        self._found: Final[dict[tuple[str, ...], list[tuple[Rule, Binding, str]]]] = {}
 
     def decide(self, asked: Attributes) -> Decision:
         for rule, binding, subject in self._matching(asked):
             if not rule.names or asked.name in rule.names:
-                return Decision(True, binding.reason(subject))
-        return Decision(False, f"RBAC: {self.complaint}" if self.absent_roles else "")
+                return Decision(True, (binding, subject))
+        return Decision(False, None, self.complaint) if self.absent_roles else _DENIED
 
     @property
     def complaint(self) -> str:
@@ -93,10 +104,10 @@ class Grants:
         """The rules that match but for the name: there are few different questions, and many names."""
         if asked.path is not None:
             return [each for each in self.rules if allows(each[0], asked)]
-        question = Attributes("", asked.verb, asked.group, asked.resource, asked.subresource)
+        question = (asked.verb, asked.group, asked.resource, asked.subresource)
         found = self._found.get(question)
         if found is None:
-            found = [each for each in self.rules if allows(_nameless(each[0]), question)]
+            found = [each for each in self.rules if allows(_nameless(each[0]), asked)]
             if len(self._found) < _REMEMBERED_USERS:
                 self._found[question] = found
         return found
@@ -213,6 +224,7 @@ class Policy:
 
 
 _MASTER: Final = Decision(True)
+_DENIED: Final = Decision(False)
 _NONE: Final[dict[str, Binding]] = {}
 
 

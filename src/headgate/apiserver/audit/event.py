@@ -83,7 +83,7 @@ def make_event(
     if answer.status != 401:
         event["annotations"] = {
             "authorization.k8s.io/decision": "allow" if caller.refusal is None else "forbid",
-            "authorization.k8s.io/reason": caller.reason,
+            "authorization.k8s.io/reason": "" if caller.decision is None else caller.decision.reason,
         }
     return event
 
