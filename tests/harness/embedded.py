@@ -68,6 +68,10 @@ class EmbeddedServer(Server):
         """Its one process."""
         return {self._process.name: self._process.pid}
 
+    def kill(self) -> None:
+        """No goodbye; `restart` starts the next one."""
+        self._process.kill()
+
     def stop(self) -> None:
         self._process.stop()
 

@@ -41,7 +41,7 @@ from headgate.cli.credentials import ISSUER, Access, load_credentials
 from headgate.cli.inprocess import in_process
 from headgate.cli.kubeconfig import write_kubeconfig
 from headgate.client.transport import Transport
-from headgate.control.shell import Controllers
+from headgate.control.shell import keep_running
 from headgate.kube import quantity, timestamps
 from headgate.kube.features import Features
 from headgate.kube.protobuf import Messages
@@ -226,7 +226,8 @@ async def _cluster(plan: Plan, sock: socket.socket, say: Say) -> AsyncIterator[N
         if "controllers" in plan.components:
             # The name that clients know from every other cluster, as the owner of what controllers write.
             client = in_process(endpoint, system_token, "kube-controller-manager")
-            keeping = asyncio.create_task(Controllers(_controllers(certificates.ca.read_text()), client).run())
+            authority = certificates.ca.read_text()
+            keeping = asyncio.create_task(keep_running(lambda: _controllers(authority), client))
             stack.push_async_callback(_cancel, keeping)
         write_kubeconfig(plan.kubeconfig, url, certificates.ca.read_bytes(), credentials.admin_token)
         _tell(plan, url, store, say)

@@ -62,10 +62,6 @@ class WorkQueue(Generic[K]):
         if key in self._waiting:
             self._ready.put_nowait(key)
 
-    def idle(self) -> bool:
-        """Whether nothing is due or under way; what is due later does not count."""
-        return not self._waiting and not self._working
-
     def close(self) -> None:
         for handle in self._later.values():
             handle.cancel()

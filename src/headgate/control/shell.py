@@ -35,6 +35,19 @@ _WORKERS: Final = 8
 _SYNC_S: Final = 30.0
 _DISCOVERY_RETRY_S: Final = 1.0
 _DISCOVERY_AGAIN_S: Final = 2.0
+_RESTART_S: Final = 1.0
+
+
+async def keep_running(
+    make: Callable[[], Sequence[Controller]], transport: Transport, *, sleep: Sleep = asyncio.sleep
+) -> None:
+    """Runs controllers until it is cancelled. Should they fail as a whole, new ones start, that know nothing yet."""
+    while True:
+        try:
+            await Controllers(make(), transport, sleep=sleep).run()
+        except Exception:
+            _log.exception("controllers: they failed, and start again")
+        await sleep(_RESTART_S)
 
 
 class _Feed:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Sequence
 from typing import Any, Final
 
+from headgate.kube.references import is_owned_by
 from headgate.owners.effects import Answer, Delete, Effect, Get, List, Patch
 from headgate.owners.graph import Node
 from headgate.owners.served import ServedKind
@@ -87,18 +88,21 @@ def remove_finalizer(node: Node, finalizer: str) -> Doing:
     return "it changes all the time"
 
 
-def orphan_all(kinds: Iterable[ServedKind], owner: Node) -> Doing:
-    """Take the owner out of every object that names it, asking the server which those are."""
+def orphan_all(kinds: Iterable[ServedKind], owner: Node, known: Sequence[Node]) -> Doing:
+    """Take the owner out of every object that names it, asking the server which those are.
+
+    Of a kind that cannot be listed just now those that are ``known`` must do: it must not keep every owner waiting.
+    """
     for kind in kinds:
         answer = yield List(kind.resource, owner.namespace, METADATA)
-        if not answer.ok:
-            return answer.message
-        for item in answer.items:
-            metadata = item["metadata"]
-            named = metadata.get("ownerReferences") or ()
-            if all(each.get("uid") != owner.uid for each in named):
-                continue
-            dependent = Node(kind, metadata.get("namespace", ""), metadata["name"], metadata["uid"])
+        dependents = [node for node in known if node.resource == kind.resource]
+        if answer.ok:
+            dependents = [
+                Node(kind, item["metadata"].get("namespace", ""), item["metadata"]["name"], item["metadata"]["uid"])
+                for item in answer.items
+                if is_owned_by(item, owner.uid)
+            ]
+        for dependent in dependents:
             problem = yield from drop_owners(dependent, [owner.uid])
             if problem is not None:
                 return f"{dependent.kind.kind} {dependent.name}: {problem}"

@@ -188,7 +188,7 @@ class Collector(Controller):
             return Done()
         # Not from the graph: a dependent that was not heard of yet would lose its owner and be deleted for it.
         kinds = [row for row in self._kinds.values() if row.resource.namespaced or not node.namespace]
-        problem = yield from collecting.orphan_all(kinds, node)
+        problem = yield from collecting.orphan_all(kinds, node, self.graph.dependents(uid))
         if problem is None:
             problem = yield from collecting.remove_finalizer(node, ORPHAN)
         return _verdict(problem)

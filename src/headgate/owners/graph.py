@@ -124,6 +124,7 @@ class Graph:
     def __init__(self) -> None:
         self._nodes: Final[dict[str, Node]] = {}
         self._dependents: Final[dict[str, set[str]]] = {}
+        self._blocking: Final[dict[str, set[str]]] = {}  # those of them that say so
         self._doubts: Final[dict[str, dict[Claim, set[str]]]] = {}  # by the owner's uid
 
     # -- asking ----------------------------------------------------------------------------------------------------
@@ -136,11 +137,10 @@ class Graph:
 
     def blocking(self, owner: Node) -> list[Node]:
         """The dependents that a foreground deletion waits for. One that only knows the uid must not hold it up."""
-        return [
-            node
-            for node in self.dependents(owner.uid)
-            if any(each.blocks and owner.is_meant_by(each, node.namespace) for each in node.owners)
-        ]
+        return [node for each in sorted(self._blocking.get(owner.uid, ())) if _blocks(node := self._nodes[each], owner)]
+
+    def is_blocked(self, owner: Node) -> bool:
+        return any(_blocks(self._nodes[each], owner) for each in self._blocking.get(owner.uid, ()))
 
     def waits_for_itself(self, owner: Node) -> bool:
         """Whether it waits for a dependent that waits for a dependent that … waits for it."""
@@ -163,7 +163,7 @@ class Graph:
         return len(self._nodes)
 
     def is_without_edges(self) -> bool:
-        return not self._dependents and not self._doubts
+        return not self._dependents and not self._blocking and not self._doubts
 
     # -- hearing ---------------------------------------------------------------------------------------------------
 
@@ -201,7 +201,7 @@ class Graph:
         for reference in node.owners:
             self._unlink(node, reference)
             owner = self._nodes.get(reference.uid)
-            if owner is not None and owner.waiting:
+            if owner is not None and owner.waiting and not self.is_blocked(owner):
                 looks.append(Attempt(owner.uid))
         return looks
 
@@ -231,20 +231,22 @@ class Graph:
 
     def _rewire(self, node: Node, owners: tuple[Reference, ...]) -> Iterator[Look]:
         before, node.owners = node.owners, owners
-        for reference in before:
-            if reference in owners:
-                continue
+        lost = [reference for reference in before if reference not in owners]
+        for reference in lost:
             self._unlink(node, reference)
-            owner = self._nodes.get(reference.uid)
-            if owner is not None and owner.waiting and reference.blocks and not _blocks(owners, reference.uid):
-                yield Attempt(owner.uid)
         for reference in owners:
             self._dependents.setdefault(reference.uid, set()).add(node.uid)
+            if reference.blocks:
+                self._blocking.setdefault(reference.uid, set()).add(node.uid)
+        for reference in lost:
+            owner = self._nodes.get(reference.uid)
+            if owner is not None and owner.waiting and not self.is_blocked(owner):
+                yield Attempt(owner.uid)
+        for reference in owners:
             owner = self._nodes.get(reference.uid)
             if reference in before:
-                if (
-                    owner is None
-                ):  # gone, and yet named: another owner, which may be gone from the list now, kept us off
+                # An owner that is off the list now may have kept the node from being judged by the others.
+                if owner is None or owner.waiting or not owner.is_meant_by(reference, node.namespace):
                     yield Attempt(node.uid)
                 continue
             if owner is None:
@@ -257,12 +259,9 @@ class Graph:
                 yield Attempt(node.uid)
 
     def _unlink(self, node: Node, reference: Reference) -> None:
-        """The node is no dependent by this reference any more; by another one it may be, ``_rewire`` sees to that."""
-        dependents = self._dependents.get(reference.uid)
-        if dependents is not None:
-            dependents.discard(node.uid)
-            if not dependents:
-                del self._dependents[reference.uid]
+        """The node is no dependent by this reference any more; by another one it may be, ``_rewire`` sees to it."""
+        _discard(self._dependents, reference.uid, node.uid)
+        _discard(self._blocking, reference.uid, node.uid)
         claims = self._doubts.get(reference.uid)
         doubting = claims and claims.get(claim_of(reference, node.namespace))
         if claims and doubting:
@@ -284,5 +283,13 @@ def claim_of(reference: Reference, namespace: str) -> Claim:
     return Claim(reference.api_version, reference.kind, namespace, reference.name, reference.uid)
 
 
-def _blocks(owners: tuple[Reference, ...], uid: str) -> bool:
-    return any(reference.blocks and reference.uid == uid for reference in owners)
+def _blocks(node: Node, owner: Node) -> bool:
+    return any(each.blocks and owner.is_meant_by(each, node.namespace) for each in node.owners)
+
+
+def _discard(index: dict[str, set[str]], key: str, uid: str) -> None:
+    uids = index.get(key)
+    if uids is not None:
+        uids.discard(uid)
+        if not uids:
+            del index[key]

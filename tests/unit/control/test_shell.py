@@ -18,7 +18,7 @@ from headgate.apiserver.shell import Endpoint
 from headgate.cli.inprocess import in_process
 from headgate.client.transport import Lines, Request, Response, Transport, Unreachable
 from headgate.control.queue import WorkQueue
-from headgate.control.shell import Controllers, Sleep
+from headgate.control.shell import Controllers, Sleep, keep_running
 from headgate.kube.resource import CONFIG_MAPS, EVENTS, Resource
 from headgate.owners.collector import Collector
 from headgate.owners.contract import Again, Controller, Done, Interest, Later, Steps, Wake
@@ -233,6 +233,30 @@ def test_a_line_that_breaks_all_the_time_only_makes_it_slower() -> None:
     asyncio.run(main())
 
 
+def test_controllers_that_fail_as_a_whole_start_again_from_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    class Broken(Watcher):
+        def interests(self) -> Iterable[Interest]:
+            raise RuntimeError("a bug")
+
+    async def at_once(seconds: float) -> None:
+        await asyncio.sleep(0)
+
+    async def main() -> None:
+        async with a_server() as server:
+            await with_namespace(server)
+            await ask(server, "POST", MAPS, {"metadata": {"name": "m"}})
+            made: list[Watcher] = [Watcher(), Broken(), Broken()]
+            last = made[0]
+            task = asyncio.create_task(keep_running(lambda: [made.pop()], server, sleep=at_once))
+            await until(lambda: last.worked == ["m"])
+            task.cancel()
+            await asyncio.wait([task])
+            assert task.cancelled()
+
+    asyncio.run(main())
+    assert caplog.text.count("RuntimeError: a bug") == 2
+
+
 def test_a_key_waits_once_is_worked_on_alone_and_comes_again_if_it_was_woken_meanwhile() -> None:
     async def main() -> None:
         queue: WorkQueue[str] = WorkQueue()
@@ -243,11 +267,11 @@ def test_a_key_waits_once_is_worked_on_alone_and_comes_again_if_it_was_woken_mea
         queue.add("a")
         assert await queue.take() == "b"
         queue.done("b")
-        assert not queue.idle()
         queue.done("a")
         assert await queue.take() == "a"
         queue.done("a")
-        assert queue.idle()
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(queue.take(), 0)
 
     asyncio.run(main())
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from headgate.owners.collector import Collector
-from headgate.owners.effects import Answer, Delete, Effect, Get, Patch
+from headgate.owners.effects import Answer, Delete, Effect, Get, List, Patch
 from unit.owners.world import Object, World, config_map, reference
 
 A = "/api/v1/namespaces/a"
@@ -110,6 +110,17 @@ def test_a_dependent_that_nobody_has_heard_of_is_orphaned_all_the_same(world: Wo
     assert owners_of(world, "late", f"{A}/secrets") == []
 
 
+def test_a_kind_that_cannot_be_listed_does_not_keep_every_owner_waiting(world: World) -> None:
+    owner = make(world, "owner")
+    make(world, "child", reference(owner), path=f"{A}/secrets")
+    world.settle()
+    no = Answer(500, {"message": "a broken conversion"}, 0.0)
+    world.refuse = lambda effect: no if isinstance(effect, List) and effect.resource.plural == "secrets" else None
+    drop(world, "owner", "Orphan")
+    world.settle()
+    assert (names(world), owners_of(world, "child", f"{A}/secrets")) == ([], [])
+
+
 def test_one_living_owner_is_enough_and_dead_ones_are_struck_off(world: World) -> None:
     first, second = make(world, "first"), make(world, "second")
     make(world, "child", reference(first), reference(second), reference(first, uid=MISSING, name="never"))
@@ -196,6 +207,31 @@ def test_an_owner_named_by_another_version_is_that_owner(world: World) -> None:
     world.settle()
     assert names(world) == ["child"]
     world.server.delete(f"{path}/h")
+    assert names(world.settle()) == []
+
+
+def test_two_that_wait_for_each_other_by_command_both_go(world: World) -> None:
+    circle(world)
+    world.settle()
+    drop(world, "x", "Foreground")
+    drop(world, "y", "Foreground")
+    assert names(world.settle()) == []
+
+
+def test_one_that_owns_itself_can_go(world: World) -> None:
+    x = make(world, "x")
+    world.server.patch(f"{A}/configmaps/x", {"metadata": {"ownerReferences": [reference(x, block=True)]}})
+    world.settle()
+    drop(world, "x", "Foreground")
+    assert names(world.settle()) == []
+
+
+def test_whoever_only_knows_the_uid_of_an_owner_does_not_hold_it_up(world: World) -> None:
+    owner = make(world, "owner")
+    odd = reference(owner, block=True, apiVersion="example.com/v1", kind="Widget")
+    make(world, "stranger", odd, path=f"{B}/configmaps")
+    world.settle()
+    drop(world, "owner", "Foreground")
     assert names(world.settle()) == []
 
 
