@@ -25,13 +25,17 @@ from cryptography.x509.oid import NameOID
 
 @dataclass(frozen=True)
 class Raw:
-    """An HTTP answer by the letter. ``late`` waits until the client gives up; ``cut`` closes without an answer."""
+    """An HTTP answer by the letter. ``late`` waits until the client gives up; ``cut`` closes without an answer.
+
+    ``once`` closes without an answer too, unless the connection is fresh: the client took it for one that is kept.
+    """
 
     body: bytes = b""
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=lambda: {"Content-Type": "application/json"})
     late: bool = False
     cut: bool = False
+    once: bool = False
 
 
 Hook = Callable[[Any], "Raw | dict[str, Any]"]
@@ -118,7 +122,8 @@ def _handler(server: HookServer) -> type[BaseHTTPRequestHandler]:
         def _reply(self, made: Raw) -> None:
             if made.late:
                 self.connection.recv(1)
-            if made.late or made.cut:
+            self.used = getattr(self, "used", 0) + 1
+            if made.late or made.cut or (made.once and self.used > 1):
                 self.close_connection = True
                 return
             self.send_response_only(made.status)

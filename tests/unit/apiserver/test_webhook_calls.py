@@ -21,6 +21,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HookServer]:
         running.hooks["/moved"] = lambda review: Raw(status=307, headers={"Location": running.url("/echo")})
         running.hooks["/huge"] = lambda review: Raw(b"x" * (MAX_ANSWER_BYTES + 1))
         running.hooks["/late"] = lambda review: Raw(late=True)
+        running.hooks["/once"] = lambda review: Raw(b"{}", once=True)
         running.hooks["/cut"] = lambda review: Raw(cut=True)
         yield running
 
@@ -62,6 +63,19 @@ def test_a_connection_is_used_again(server: HookServer) -> None:
             (answer,) = await webhooks.call((a_call(server, "/echo"),))
             assert answer.status == 200
         assert server.connections == before + 1
+        await webhooks.close()
+
+    asyncio.run(run())
+
+
+def test_a_kept_connection_that_the_webhook_closes_is_no_failure(server: HookServer) -> None:
+    async def run() -> None:
+        webhooks = Webhooks()
+        before = server.connections
+        for _ in range(3):
+            (answer,) = await webhooks.call((a_call(server, "/once"),))
+            assert (answer.status, answer.problem) == (200, "")
+        assert server.connections == before + 3
         await webhooks.close()
 
     asyncio.run(run())

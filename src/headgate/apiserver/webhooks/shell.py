@@ -12,7 +12,8 @@ import errno
 import ssl
 import time
 from collections import OrderedDict
-from typing import Final
+from types import SimpleNamespace
+from typing import Any, Final
 
 import aiohttp
 
@@ -28,6 +29,8 @@ _HEADERS: Final = {
     "Content-Type": "application/json",
     "User-Agent": "kube-apiserver-admission",
 }
+_EOF: Final = "EOF"
+_RESET: Final = "connection reset by peer"
 _DEADLINE: Final = "context deadline exceeded"
 _UNREADABLE: Final = "unexpected error when reading response body. Please retry. Original error: "
 # OpenSSL's numbers for a chain that does not end at a certificate that is trusted.
@@ -83,6 +86,7 @@ class Webhooks:
             connector=aiohttp.TCPConnector(ssl=trust, limit=0),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers=_HEADERS,
+            trace_configs=[_tracing()],
         )
         while len(self._clients) > _KEPT_CLIENTS:
             _, oldest = self._clients.popitem(last=False)
@@ -109,10 +113,41 @@ def _trust(ca_bundle: bytes) -> ssl.SSLContext | str:
     return context
 
 
+class _Trace:
+    """Whether a call went over a connection that had been used before."""
+
+    reused = False
+
+
+def _tracing() -> aiohttp.TraceConfig:
+    async def note(
+        session: aiohttp.ClientSession, context: SimpleNamespace, params: aiohttp.TraceConnectionReuseconnParams
+    ) -> None:
+        context.trace_request_ctx.reused = True
+
+    config = aiohttp.TraceConfig()
+    config.on_connection_reuseconn.append(note)
+    return config
+
+
 async def _post(client: aiohttp.ClientSession, call: WebhookCall) -> WebhookAnswer:
-    limit = aiohttp.ClientTimeout(total=call.timeout_s)
+    """A kept connection that the webhook closes as we take it up is no failure: another one is tried."""
+    while True:
+        trace = _Trace()
+        answer = await _post_once(client, call, trace)
+        if not trace.reused or answer.problem not in (_failed(call, _EOF), _failed(call, _RESET)):
+            return answer
+
+
+async def _post_once(client: aiohttp.ClientSession, call: WebhookCall, trace: _Trace) -> WebhookAnswer:
+    sent: dict[str, Any] = {
+        "data": call.body,
+        "allow_redirects": False,
+        "timeout": aiohttp.ClientTimeout(total=call.timeout_s),
+        "trace_request_ctx": trace,
+    }
     try:
-        async with client.post(call.url, data=call.body, allow_redirects=False, timeout=limit) as response:
+        async with client.post(call.url, **sent) as response:
             try:
                 body = await _read(response)
             except TimeoutError:
@@ -135,10 +170,10 @@ async def _post(client: aiohttp.ClientSession, call: WebhookCall) -> WebhookAnsw
     except aiohttp.ClientConnectorError as problem:
         return WebhookAnswer(problem=_failed(call, _no_connection(problem)))
     except aiohttp.ServerDisconnectedError:
-        return WebhookAnswer(problem=_failed(call, "EOF"))
+        return WebhookAnswer(problem=_failed(call, _EOF))
     except aiohttp.ClientError as problem:
         reset = isinstance(problem, OSError) and problem.errno == errno.ECONNRESET
-        return WebhookAnswer(problem=_failed(call, "connection reset by peer" if reset else _one_line(problem)))
+        return WebhookAnswer(problem=_failed(call, _RESET if reset else _one_line(problem)))
     except (OSError, ValueError) as problem:
         return WebhookAnswer(problem=_failed(call, _one_line(problem)))
 
