@@ -49,6 +49,27 @@ def test_ctrl_c_stops_it_cleanly_and_the_next_start_finds_everything(cluster: Cl
     again.stop()
 
 
+def test_a_webhook_that_is_down_does_not_keep_it_from_starting(cluster: Cluster) -> None:
+    hooks = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+    role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/view"
+    hook = {
+        "name": "down.hooks.example",
+        "clientConfig": {"url": "https://127.0.0.1:1/"},
+        "rules": [{"operations": ["CREATE"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"]}],
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+    }
+    assert cluster.ask("POST", hooks, {"metadata": {"name": "down"}, "webhooks": [hook]})[0] == 201
+    assert cluster.ask("DELETE", role)[0] == 200
+    cluster.stop()
+    again = Cluster(cluster.data, "--components", "apiserver")
+    assert again.ask("GET", role)[0] == 200
+    assert again.ask("POST", "/api/v1/namespaces/default/configmaps", {"metadata": {"name": "a"}})[0] == 500
+    assert again.ask("DELETE", f"{hooks}/down")[0] == 200
+    assert again.ask("POST", "/api/v1/namespaces/default/configmaps", {"metadata": {"name": "a"}})[0] == 201
+    again.stop()
+
+
 def test_a_killed_server_has_kept_what_it_answered(cluster: Cluster) -> None:
     path = "/api/v1/namespaces/default/configmaps"
     for number in range(20):

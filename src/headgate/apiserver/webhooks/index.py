@@ -7,6 +7,8 @@ endpoint and forgotten when a configuration, or the table of kinds, changes. Sel
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 import msgspec
@@ -32,6 +34,16 @@ class WebhookIndex:
         self._seen: Revision | None = None
         self._kinds: KindTable | None = None
         self._matches: Final[dict[tuple[Phase, Endpoint], tuple[Match, ...]]] = {}
+        self._awake = True
+
+    @contextmanager
+    def asleep(self) -> Iterator[None]:
+        """Inside nothing matches."""
+        self._awake = False
+        try:
+            yield
+        finally:
+            self._awake = True
 
     def matching(
         self, store: Store, kinds: KindTable, phase: Phase, operation: str, kind: Kind, subresource: str
@@ -41,7 +53,7 @@ class WebhookIndex:
         What configures webhooks is never sent to one: a webhook that fails must not keep anybody from removing it.
         """
         self._follow(store, kinds)
-        if not self._hooks[phase] or kind.group == _EXEMPT_GROUP:
+        if not self._hooks[phase] or not self._awake or kind.group == _EXEMPT_GROUP:
             return ()
         endpoint = _endpoint(operation, kind, subresource)
         found = self._matches.get((phase, endpoint))
