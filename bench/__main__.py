@@ -6,9 +6,9 @@ import os
 import platform
 import sys
 
-from bench import apiserver, creates, store
+from bench import apiserver, creates, size, store
 
-BENCHES = {"creates": creates.main, "apiserver": apiserver.main, "store": store.main}
+BENCHES = {"creates": creates.main, "apiserver": apiserver.main, "size": size.main, "store": store.main}
 
 
 def main() -> int:

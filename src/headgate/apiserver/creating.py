@@ -31,4 +31,4 @@ def create(call: Call) -> Generator[Effect, Any, Response]:
     written = yield from writing.create(call, admitted, dry_run=wanted.dry_run)
     if isinstance(written, status.ApiError):
         return views.refused(call, written)
-    return views.object_answer(call, 201, written.obj)
+    return views.written_answer(call, 201, written.obj, written.item)

@@ -29,6 +29,8 @@ _PROPAGATION_POLICIES: Final = ("Foreground", "Background", "Orphan")
 
 def parse_query(query: str) -> Query:
     """A pair that is not properly encoded, or holds a semicolon, is passed over, as Go does it."""
+    if not query:
+        return {}
     pairs = (pair for pair in query.split("&") if ";" not in pair and not _MALFORMED.search(pair))
     return parse_qs("&".join(pairs), keep_blank_values=True, errors="replace")
 

@@ -55,7 +55,7 @@ def patch(call: Call) -> Generator[Effect, Any, Response]:
     )
     if isinstance(written, status.ApiError):
         return views.refused(call, written)
-    return views.object_answer(call, 201 if written.created else 200, written.obj)
+    return views.written_answer(call, 201 if written.created else 200, written.obj, written.item)
 
 
 class PatchOptions(options.WriteOptions, frozen=True, kw_only=True):

@@ -69,6 +69,11 @@ def _keeps(api: Api, kind: Kind) -> bool:
     return api.kinds.stored_view(kind) is kind
 
 
+def is_kept(api: Api, kind: Kind) -> bool:
+    """Whether the bytes that are stored are those that a client gets."""
+    return kind.form is None and _keeps(api, kind)
+
+
 def load(api: Api, kind: Kind, item: Item) -> Object:
     """A fresh copy of a stored object, in the version of ``kind``."""
     obj, form = decode(item.data), kind.form

@@ -46,7 +46,7 @@ def update(call: Call) -> Generator[Effect, Any, Response]:
     )
     if isinstance(written, status.ApiError):
         return views.refused(call, written)
-    return views.object_answer(call, 201 if written.created else 200, written.obj)
+    return views.written_answer(call, 201 if written.created else 200, written.obj, written.item)
 
 
 def rules_of(call: Call) -> UpdateRules:

@@ -75,6 +75,13 @@ def object_answer(call: Call, code: int, obj: Object) -> Response:
     return answer(call, code, converted)
 
 
+def written_answer(call: Call, code: int, obj: Object, item: Item | None) -> Response:
+    """What was just written: the bytes that were stored, if they are what a GET would answer."""
+    if item is not None and call.output.view == "object" and records.is_kept(call.api, call.kind):
+        return answer(call, code, item.data)
+    return object_answer(call, code, obj)
+
+
 def refused(call: Call, error: status.ApiError) -> Response:
     return refuse(error, call.output, call.warnings)
 

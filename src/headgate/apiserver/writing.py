@@ -35,11 +35,15 @@ _GENERATED_BASE_MAX: Final = 58
 
 
 class Written(msgspec.Struct, frozen=True):
-    """What a write left behind; ``deleted`` when removing the last finalizer completed a deletion."""
+    """What a write left behind; ``deleted`` when removing the last finalizer completed a deletion.
+
+    ``item`` is how it is stored, if that is what was written.
+    """
 
     obj: Object
     created: bool = False
     deleted: bool = False
+    item: Item | None = None
 
 
 Steps = Generator[Effect, Any, "Written | status.ApiError"]
@@ -113,7 +117,7 @@ def _create_once(call: Call, obj: Object, dry_run: bool) -> Steps:
         return Written(prepared, created=True)
     stored = stage(call, kind, prepared)
     failure = yield from commit(stored.revision)
-    return failure or Written(stamped(prepared, stored), created=True)
+    return failure or Written(stamped(prepared, stored), created=True, item=stored)
 
 
 def _already_exists(call: Call, present: Item) -> status.ApiError:
@@ -260,7 +264,7 @@ def _replace(call: Call, new: Object, old: Object, item: Item, dry_run: bool) ->
         return Written(new)
     staged = stage(call, kind, new)
     failure = yield from commit(staged.revision)
-    return failure or Written(stamped(new, staged))
+    return failure or Written(stamped(new, staged), item=staged)
 
 
 def _completes_deletion(new: Object, old: Object) -> bool:

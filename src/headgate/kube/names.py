@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache, wraps
 from typing import Final
 
 MAX_LABEL_BYTES: Final = 63
@@ -159,6 +160,21 @@ def _check(rule: str, text: str, max_bytes: int | None = None) -> list[str]:
     return complaints
 
 
+def _remembered(check: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
+    """Names, labels and their values repeat from object to object: one that is short and good is looked at once."""
+
+    @lru_cache(maxsize=8192)
+    def is_good(text: str) -> bool:
+        return not check(text)
+
+    @wraps(check)
+    def remembered(text: str) -> list[str]:
+        return [] if len(text) <= MAX_SUBDOMAIN_BYTES and is_good(text) else check(text)
+
+    return remembered
+
+
+@_remembered
 def is_dns1123_label(text: str) -> list[str]:
     complaints = _check("dns1123 label", text, MAX_LABEL_BYTES)
     if complaints and _RULES["dns1123 subdomain"].matches(text) and not _RULES["dns1123 label"].matches(text):
@@ -166,6 +182,7 @@ def is_dns1123_label(text: str) -> list[str]:
     return complaints
 
 
+@_remembered
 def is_dns1123_subdomain(text: str) -> list[str]:
     return _check("dns1123 subdomain", text, MAX_SUBDOMAIN_BYTES)
 
@@ -182,6 +199,7 @@ def is_dns1035_label(text: str) -> list[str]:
     return _check("dns1035 label", text, MAX_LABEL_BYTES)
 
 
+@_remembered
 def is_qualified_name(text: str) -> list[str]:
     """A label key: an optional DNS subdomain and ``/``, then a name. Gates, resources and taints are named so too."""
     parts = text.split("/")
@@ -204,6 +222,7 @@ def is_qualified_name(text: str) -> list[str]:
     return complaints + [f"name part {each}" for each in _check("label name", name)]
 
 
+@_remembered
 def is_valid_label_value(text: str) -> list[str]:
     complaints = [max_bytes_error(MAX_LABEL_VALUE_BYTES)] if _length(text) > MAX_LABEL_VALUE_BYTES else []
     return complaints + _check("label value", text)

@@ -110,9 +110,12 @@ def of_milli(milli: int, format: Format = "DecimalSI") -> Quantity:
 
 def parse(value: str | int | float) -> Quantity | str:
     """Read a quantity from its JSON value. A returned string is the error text."""
-    if isinstance(value, bool):
+    if isinstance(value, str):
+        text = value.strip()
+    elif isinstance(value, bool):
         return FORMAT_ERROR
-    text = value.strip() if isinstance(value, str) else repr(value)
+    else:
+        text = repr(value)
     return _parse(text) if len(text) <= _MAX_REMEMBERED else _parse.__wrapped__(text)
 
 

@@ -195,7 +195,9 @@ class Store:
 
         Returns the change if it lies before ``oldest``, where nothing is remembered but the state that came of it.
         """
-        shelf = self._shelves.setdefault(item.resource, Shelf())
+        shelf = self._shelves.get(item.resource)
+        if shelf is None:
+            shelf = self._shelves[item.resource] = Shelf()
         previous = shelf.items.get(key_of(item.namespace, item.name))
         change = Change(revision=item.revision, item=item, previous=previous, deleted=deleted)
         if item.revision <= self._oldest:

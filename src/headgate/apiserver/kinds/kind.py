@@ -60,14 +60,16 @@ class FieldLabel(msgspec.Struct, frozen=True):
 
 def _text_at(value: Any, path: tuple[str, ...]) -> str:
     for step in path:
-        if isinstance(value, dict):
+        if value.__class__ is dict:
             value = value.get(step)
+            if value is None:
+                return ""
         elif isinstance(value, list) and step.isdigit() and int(step) < len(value):
             value = value[int(step)]
         else:
             return ""
-    if isinstance(value, str):
-        return value
+    if value.__class__ is str:
+        return str(value)
     if isinstance(value, bool):
         return "true" if value else "false"
     return "" if value is None else str(value)

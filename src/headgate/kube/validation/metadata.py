@@ -8,7 +8,7 @@ before anything here runs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from headgate.kube.errors import FieldErrors, forbidden, invalid, required, too_long
@@ -45,13 +45,12 @@ def validate_object_meta(
     errors += _validate_namespace(meta.get("namespace") or "", namespaced, f"{path}.namespace")
     if (meta.get("generation") or 0) < 0:
         errors.append(invalid(f"{path}.generation", meta["generation"], NOT_NEGATIVE))
-    errors += validate_labels(meta.get("labels"), f"{path}.labels")
-    errors += validate_annotations(meta.get("annotations"), f"{path}.annotations")
-    errors += validate_owner_references(meta.get("ownerReferences"), f"{path}.ownerReferences")
-    errors += validate_finalizers(meta.get("finalizers"), f"{path}.finalizers")
-    errors += validate_managed_fields(meta.get("managedFields"), f"{path}.managedFields")
-    if kube_finalizers:
-        errors += validate_kube_finalizers(meta.get("finalizers"), f"{path}.finalizers")
+    for field, validate in _PARTS:
+        value = meta.get(field)
+        if value:
+            errors += validate(value, f"{path}.{field}")
+    if kube_finalizers and (finalizers := meta.get("finalizers")):
+        errors += validate_kube_finalizers(finalizers, f"{path}.finalizers")
     return errors
 
 
@@ -214,3 +213,12 @@ def validate_field_manager(manager: str, path: str) -> FieldErrors:
 
 def _bytes(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+_PARTS: Final[tuple[tuple[str, Callable[[Any, str], FieldErrors]], ...]] = (
+    ("labels", validate_labels),
+    ("annotations", validate_annotations),
+    ("ownerReferences", validate_owner_references),
+    ("finalizers", validate_finalizers),
+    ("managedFields", validate_managed_fields),
+)
