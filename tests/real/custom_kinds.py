@@ -27,7 +27,7 @@ def listed(items: Any, **more: Any) -> dict[str, Any]:
 
 
 SPEC = of(
-    text={**STRING, "minLength": 2, "maxLength": 5},
+    text={**STRING, "minLength": 2, "maxLength": 5, "description": "MINE: a short text."},
     word={**STRING, "enum": ["red", "green", "blue"]},
     odd={**INTEGER, "enum": [1, 3, 5]},
     code={**STRING, "pattern": "^[a-z]+-[0-9]{2,4}$"},

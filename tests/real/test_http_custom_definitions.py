@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from harness.both import Both
+from harness.compare import Seen, differences
 from harness.scenario import (
     TABLE,
     Case,
@@ -21,6 +22,7 @@ from harness.scenario import (
     post,
     put,
 )
+from harness.server import Server
 from real.custom_kinds import (
     BOOLEAN,
     DEFINITIONS,
@@ -65,6 +67,7 @@ def changed(given: dict[str, Any], **spec: Any) -> dict[str, Any]:
 
 
 PLAIN = definition("trials", "Trial", version())
+STRANGE = definition("trials", "Trial", version(), group="strange.example.com")
 
 FRAME = [
     case(
@@ -478,17 +481,17 @@ LIVES = [
     case(
         "strange definitions",
         post(DEFINITIONS, {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}),
-        post(DEFINITIONS, {**PLAIN, "spec": {**PLAIN["spec"], "odd": 1}}),
-        post(f"{DEFINITIONS}?fieldValidation=Strict", {**PLAIN, "spec": {**PLAIN["spec"], "odd": 1}}),
+        post(DEFINITIONS, {**STRANGE, "spec": {**STRANGE["spec"], "odd": 1}}),
+        post(f"{DEFINITIONS}?fieldValidation=Strict", {**STRANGE, "spec": {**STRANGE["spec"], "odd": 1}}),
         post(
             f"{DEFINITIONS}?fieldValidation=Strict&dryRun=All",
-            changed(PLAIN, versions=[version("v1", of(a=listed({**STRING, "odd": 1})))]),
+            changed(STRANGE, versions=[version("v1", of(a=listed({**STRING, "odd": 1})))]),
         ),
         post(
             f"{DEFINITIONS}?fieldValidation=Strict&dryRun=All",
-            changed(PLAIN, versions=[version("v1", of(a={**STRING, "odd": 1}))]),
+            changed(STRANGE, versions=[version("v1", of(a={**STRING, "odd": 1}))]),
         ),
-        delete(f"{DEFINITIONS}/trials.{GROUP}"),
+        delete(f"{DEFINITIONS}/trials.strange.example.com"),
     ),
 ]
 TELLING = [
@@ -507,3 +510,43 @@ CASES = cases_of(FRAME, SCHEMAS, LIVES, TELLING)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_definitions_are_answered_the_same(prepared: Both, case: Case) -> None:
     prepared.agree(case)
+
+
+def told_of(server: Server, name: str) -> dict[str, Any]:
+    """A document of schemas without the server's own words: only what the definition says is described."""
+    document = server.request("GET", f"/openapi/v3/apis/{GROUP}/{name}").json()
+    return {"info": document["info"], "paths": document["paths"], "schemas": bare(document["components"]["schemas"])}
+
+
+def bare(schemas: dict[str, Any]) -> dict[str, Any]:
+    own = {name: schema for name, schema in schemas.items() if name.startswith("com.example.")}
+    return {name: sorted(schemas) if name == "" else without_words(schema) for name, schema in {**own, "": {}}.items()}
+
+
+def without_words(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {
+            key: without_words(below)
+            for key, below in value.items()
+            if key != "description" or not isinstance(below, str) or below.startswith("MINE")
+        }
+    return [without_words(each) for each in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("name", ["v1", "v2", "v1beta1"])
+def test_the_schemas_and_operations_of_custom_kinds_are_told_the_same(prepared: Both, name: str) -> None:
+    def ask(server: Server) -> Seen:
+        return Seen(200, {}, without_words(told_of(server, name)))
+
+    real, ours = prepared.on_each(ask)
+    prepared.judge(list(differences(f"the schemas of {GROUP}/{name}", "GET /openapi/v3", real, ours)))
+
+
+def test_aggregated_discovery_tells_of_custom_kinds(prepared: Both) -> None:
+    def ask(server: Server) -> Seen:
+        accept = {"Accept": "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"}
+        groups = server.request("GET", "/apis", accept).json()["items"]
+        return Seen(200, {}, [group for group in groups if group["metadata"]["name"] == GROUP])
+
+    real, ours = prepared.on_each(ask)
+    prepared.judge(list(differences(f"aggregated discovery of {GROUP}", "GET /apis", real, ours)))

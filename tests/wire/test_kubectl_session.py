@@ -9,13 +9,14 @@ import pytest
 
 from harness.both import Both, namespace_of
 from harness.session import agree
+from wire.extending import EXTENDING
 from wire.granting import GRANTING
 from wire.imperative import IMPERATIVE
 from wire.reading import READING
 from wire.writing import WRITING
 
 pytestmark = pytest.mark.real
-CHAPTERS = {**READING, **WRITING, **IMPERATIVE, **GRANTING}
+CHAPTERS = {**READING, **WRITING, **IMPERATIVE, **GRANTING, **EXTENDING}
 
 
 @pytest.mark.parametrize("name", CHAPTERS)

@@ -82,7 +82,7 @@ def _aggregated_group(group: Group) -> Object:
 def _aggregated_resource(kind: Kind) -> Object:
     out: Object = {
         "resource": kind.plural,
-        "responseKind": {"group": "", "version": "", "kind": kind.kind},
+        "responseKind": _told_version(kind) | {"kind": kind.kind},
         "scope": "Namespaced" if kind.namespaced else "Cluster",
         "singularResource": kind.singular,
         "verbs": kind.offered_verbs,
@@ -95,12 +95,18 @@ def _aggregated_resource(kind: Kind) -> Object:
         out["subresources"] = [
             {
                 "subresource": each.name,
-                "responseKind": {"group": "", "version": ""} | _foreign_version(kind, each) | {"kind": each.kind},
+                "responseKind": _told_version(kind) | _foreign_version(kind, each) | {"kind": each.kind},
                 "verbs": each.verbs,
             }
             for each in kind.subresources
         ]
     return out
+
+
+def _told_version(kind: Kind) -> dict[str, str]:
+    """The real server leaves out what the document says anyway, except for custom kinds."""
+    custom = kind.form is not None
+    return {"group": kind.group if custom else "", "version": kind.version if custom else ""}
 
 
 def _foreign_version(kind: Kind, subresource: Subresource) -> dict[str, str]:

@@ -1,7 +1,8 @@
 """OpenAPI v3, as kubectl asks for it: an index of documents, and one document per group version.
 
-Documents are pure functions of the schema tables and the table of kinds; they are made when first asked for and kept
-as bytes. The index names each document by the hash of its bytes, so that clients may keep it for ever.
+Documents are pure functions of the schema tables and the kinds of a group version; they are made when first asked for
+and kept as bytes until one of those kinds changes. The index names each document by the hash of its bytes, so that
+clients may keep it for ever.
 
 OpenAPI v2 is not served: no path below ``/openapi/v2`` is known here, and kubectl since v1.27 does without.
 """
@@ -9,12 +10,15 @@ OpenAPI v2 is not served: no path below ``/openapi/v2`` is known here, and kubec
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from functools import lru_cache
+from operator import is_
 from typing import Any, Final
 from urllib.parse import parse_qs
 
 import msgspec
 
+from headgate.apiserver.custom.publishing import publish
 from headgate.apiserver.discovery import KUBERNETES_VERSION
 from headgate.apiserver.kinds.kind import Kind
 from headgate.apiserver.kinds.table import KindTable
@@ -36,15 +40,16 @@ def answer(schemas: Schemas, kinds: KindTable, request: Request) -> Response | N
     """The answer to a request for a path of OpenAPI v3; None for every other path."""
     if not request.path.startswith(_ROOT):
         return None
-    documents = _documents(schemas, kinds)
+    library = _library(schemas)
+    names = library.names(kinds)
     if request.path == _ROOT:
-        return Response(200, documents.index(), _TEXT)
+        return Response(200, library.index(names), _TEXT)
     name = request.path.removeprefix(f"{_ROOT}/")
-    if name not in documents.names:
+    if name not in names:
         return None
     if not _accepts_json(request.header("accept")):
         return Response(406, b"", _TEXT, (_VARY,))
-    return _document_answer(request, documents.document(name))
+    return _document_answer(request, library.document(name, names[name]))
 
 
 def _accepts_json(accept: str) -> bool:
@@ -71,44 +76,52 @@ class _Document(msgspec.Struct, frozen=True):
 
 
 @lru_cache(maxsize=2)
-def _documents(schemas: Schemas, kinds: KindTable) -> _Documents:
-    """Both tables are immutable; a change of kinds is a new table and so new documents."""
-    return _Documents(schemas, kinds)
+def _library(schemas: Schemas) -> _Library:
+    return _Library(schemas)
 
 
-class _Documents:
-    def __init__(self, schemas: Schemas, kinds: KindTable) -> None:
+class _Library:
+    """The documents of every group version, made when first asked for, and anew when one of their kinds changed."""
+
+    def __init__(self, schemas: Schemas) -> None:
         self._schemas = schemas
-        self._made: dict[str, _Document] = {}
-        self._gvks = _kinds_of_types(schemas, kinds)
-        self.names: Final[dict[str, tuple[Kind, ...]]] = {
+        self._made: dict[str, tuple[tuple[Kind, ...], _Document]] = {}
+        self._gvks: dict[str, set[GroupVersionKind]] | None = None
+
+    def names(self, kinds: KindTable) -> dict[str, tuple[Kind, ...]]:
+        if self._gvks is None:
+            self._gvks = _kinds_of_types(self._schemas, kinds)
+        return {
             f"apis/{group.name}/{version}" if group.name else f"api/{version}": rows
             for group in kinds.groups()
             for version, rows in group.versions
         }
 
-    def index(self) -> bytes:
-        urls = {name: {"serverRelativeURL": self.document(name).url} for name in sorted(self.names)}
+    def index(self, names: Mapping[str, tuple[Kind, ...]]) -> bytes:
+        urls = {name: {"serverRelativeURL": self.document(name, names[name]).url} for name in sorted(names)}
         return msgspec.json.encode({"paths": urls})
 
-    def document(self, name: str) -> _Document:
-        if name not in self._made:
-            body = msgspec.json.encode(self._document(name))
-            digest = hashlib.sha512(body).hexdigest().upper()
-            self._made[name] = _Document(f"{_ROOT}/{name}?hash={digest}", digest, body)
-        return self._made[name]
+    def document(self, name: str, rows: tuple[Kind, ...]) -> _Document:
+        known = self._made.get(name)
+        if known is not None and len(known[0]) == len(rows) and all(map(is_, known[0], rows)):
+            return known[1]
+        body = msgspec.json.encode(self._document(name, rows))
+        digest = hashlib.sha512(body).hexdigest().upper()
+        made = _Document(f"{_ROOT}/{name}?hash={digest}", digest, body)
+        self._made[name] = (rows, made)
+        return made
 
-    def _document(self, name: str) -> Object:
-        rows = self.names[name]
-        return {
-            "openapi": "3.0.0",
-            "info": {"title": "Kubernetes", "version": ".".join(KUBERNETES_VERSION[1:].split(".")[:2])},
-            "paths": paths(self._schemas, f"/{name}", rows),
-            "components": {
-                "schemas": components(self._schemas, mentioned(self._schemas, rows), self._gvks),
-                "securitySchemes": {"BearerToken": {"type": "apiKey", "name": "authorization", "in": "header"}},
-            },
-        }
+    def _document(self, name: str, rows: tuple[Kind, ...]) -> Object:
+        custom = [row for row in rows if row.form is not None]
+        schemas = components(self._schemas, mentioned(self._schemas, rows), self._gvks or {}) | publish(custom)
+        shared: Object = {"schemas": schemas}
+        if len(custom) == len(rows):
+            info = {"title": "Kubernetes CRD Swagger", "version": "v0.1.0"}
+        else:
+            info = {"title": "Kubernetes", "version": ".".join(KUBERNETES_VERSION[1:].split(".")[:2])}
+            shared["securitySchemes"] = {"BearerToken": {"type": "apiKey", "name": "authorization", "in": "header"}}
+        found = paths(self._schemas, f"/{name}", rows)
+        return {"openapi": "3.0.0", "info": info, "paths": found, "components": shared}
 
 
 def _kinds_of_types(schemas: Schemas, kinds: KindTable) -> dict[str, set[GroupVersionKind]]:
@@ -116,5 +129,6 @@ def _kinds_of_types(schemas: Schemas, kinds: KindTable) -> dict[str, set[GroupVe
     for gvk, name in schemas.kinds.items():
         found.setdefault(name, set()).add(gvk)
     for kind in kinds.kinds():
-        found.setdefault(kind.type_name, set()).add(kind.gvk)
+        if kind.form is None:
+            found.setdefault(kind.type_name, set()).add(kind.gvk)
     return found

@@ -7,8 +7,10 @@ those that this server speaks. The old ``/watch/`` paths are not listed: no curr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
+
+import msgspec
 
 from headgate.apiserver.kinds.kind import Kind, Subresource
 from headgate.apiserver.openapi_schemas import META, PATCH, reference
@@ -50,12 +52,13 @@ _BOOLEANS: Final = frozenset(
 _INTEGERS: Final = frozenset({"gracePeriodSeconds", "limit", "timeoutSeconds"})
 
 # verb: (method, action, first word of the operation id, query parameters)
-_COLLECTION_VERBS: Final = {
+_Row = tuple[str, str, str, tuple[str, ...]]
+_COLLECTION_VERBS: Final[dict[str, _Row]] = {
     "deletecollection": ("delete", "deletecollection", "delete", tuple(sorted({*_SELECT, *_DELETE}))),
     "list": ("get", "list", "list", tuple(sorted({*_SELECT, "allowWatchBookmarks", "watch"}))),
     "create": ("post", "post", "create", _WRITE),
 }
-_ITEM_VERBS: Final = {
+_ITEM_VERBS: Final[dict[str, _Row]] = {
     "delete": ("delete", "delete", "delete", _DELETE),
     "get": ("get", "get", "read", ()),
     "patch": ("patch", "patch", "patch", (*_WRITE, "force")),
@@ -63,22 +66,54 @@ _ITEM_VERBS: Final = {
     "create": ("post", "post", "create", _WRITE),
 }
 _STATUS: Final = META + "Status"
+_ALWAYS: Final = ("APIResourceList", "DeleteOptions", "Status", "WatchEvent")
+_SELECT_AND_WATCH: Final = tuple(sorted({*_SELECT, "allowWatchBookmarks", "watch"}))
+
+
+class _Dialect(msgspec.Struct, frozen=True):
+    """What operations take and give; those of custom kinds are told a little differently."""
+
+    collection_verbs: Mapping[str, _Row]
+    item_verbs: Mapping[str, _Row]
+    list_types: tuple[str, ...] = _LIST_TYPES
+    patch_types: tuple[str, ...] = _PATCH_TYPES
+    request_types: tuple[str, ...] = _ANY_TYPE
+    patch_codes: tuple[str, ...] = ("200", "201")
+    bare_collection_delete: bool = False
+
+
+_BUILTIN: Final = _Dialect(_COLLECTION_VERBS, _ITEM_VERBS)
+_CUSTOM: Final = _Dialect(
+    collection_verbs=_COLLECTION_VERBS
+    | {"deletecollection": ("delete", "deletecollection", "delete", _SELECT_AND_WATCH)},
+    item_verbs=_ITEM_VERBS | {"get": ("get", "get", "read", ("resourceVersion",))},
+    list_types=_BODY_TYPES,
+    patch_types=_PATCH_TYPES[:3],
+    request_types=_BODY_TYPES,
+    patch_codes=("200",),
+    bare_collection_delete=True,
+)
 
 
 def paths(schemas: Schemas, root: str, kinds: Iterable[Kind]) -> Object:
     """Every path below ``root`` (``/api/v1``), sorted."""
-    found = {f"{root}/": {"get": _resources_operation(root)}}
+    kinds = tuple(kinds)
+    found = {} if all(kind.form for kind in kinds) else {f"{root}/": {"get": _resources_operation(root)}}
     for kind in kinds:
         found.update(_Kind(schemas, root, kind).items())
     return dict(sorted(found.items()))
 
 
 def mentioned(schemas: Schemas, kinds: Iterable[Kind]) -> Iterator[str]:
-    """The types that the operations of these kinds take or give."""
-    yield from (META + name for name in ("APIResourceList", "DeleteOptions", "Status", "WatchEvent"))
+    """The types of the tables that the operations of these kinds take or give."""
+    kinds = tuple(kinds)
+    custom = all(kind.form for kind in kinds)
+    always = ("DeleteOptions", "ListMeta", "ObjectMeta", "Status") if custom else _ALWAYS
+    yield from (META + name for name in always)
     yield PATCH
     for kind in kinds:
-        yield kind.type_name
+        if kind.form is None:
+            yield kind.type_name
         names = (kind.gvk._replace(kind=kind.list_kind), *(each.gvk for each in kind.subresources))
         yield from (schemas.kinds[each] for each in names if each in schemas.kinds)
 
@@ -90,23 +125,28 @@ class _Kind:
         self._schemas = schemas
         self._kind = kind
         self._root = root
+        self._dialect = _BUILTIN if kind.form is None else _CUSTOM
         self._scope = "Namespaced" if kind.namespaced else ""
         self._collection = f"{root}{'/namespaces/{namespace}' if kind.namespaced else ''}/{kind.plural}"
 
     def items(self) -> Iterator[tuple[str, Object]]:
         kind = self._kind
-        collection = {verb: row for verb, row in _COLLECTION_VERBS.items() if verb in kind.verbs}
+        dialect = self._dialect
+        collection = {verb: row for verb, row in dialect.collection_verbs.items() if verb in kind.verbs}
         if collection:
             yield self._collection, self._item(collection, ("namespace",) if kind.namespaced else ())
         if kind.namespaced and "list" in kind.verbs:
-            operation = self._operation("list", *_COLLECTION_VERBS["list"], name=f"{kind.kind}ForAllNamespaces")
-            yield f"{self._root}/{kind.plural}", {"get": operation, "parameters": _parameters((), ("pretty",))}
+            operation = self._operation("list", *dialect.collection_verbs["list"], name=f"{kind.kind}ForAllNamespaces")
+            shared = _parameters((), ("pretty",))
+            if kind.form is not None:  # of a single operation all parameters are told as those of the path
+                shared = sorted([*shared, *operation.pop("parameters")], key=lambda each: str(each["name"]))
+            yield f"{self._root}/{kind.plural}", {"get": operation, "parameters": shared}
         names = ("name", "namespace") if kind.namespaced else ("name",)
-        item = {verb: row for verb, row in _ITEM_VERBS.items() if verb in kind.verbs and verb != "create"}
+        item = {verb: row for verb, row in dialect.item_verbs.items() if verb in kind.verbs and verb != "create"}
         if item:
             yield f"{self._collection}/{{name}}", self._item(item, names)
         for each in kind.subresources:
-            rows = {verb: row for verb, row in _ITEM_VERBS.items() if verb in each.verbs}
+            rows = {verb: row for verb, row in dialect.item_verbs.items() if verb in each.verbs}
             yield f"{self._collection}/{{name}}/{each.name}", self._item(rows, names, each)
 
     def _item(
@@ -133,7 +173,10 @@ class _Kind:
         subresource: Subresource | None = None,
     ) -> Object:
         gvk = self._kind.gvk if subresource is None else subresource.gvk
-        body = self._kind.type_name if subresource is None else self._schemas.kinds.get(gvk, "")
+        own = subresource is None or gvk == self._kind.gvk
+        body = self._kind.type_name if own else self._schemas.kinds.get(gvk, "")
+        if self._kind.form is not None:
+            gvk = self._kind.gvk
         middle = "Collection" if verb == "deletecollection" else ""
         tail = "" if subresource is None else subresource.name.title()
         operation: Object = {
@@ -148,23 +191,27 @@ class _Kind:
         if query:
             operation["parameters"] = _parameters((), query)
         if method in ("post", "put"):
-            operation["requestBody"] = {"content": _content(_ANY_TYPE, body), "required": True}
+            operation["requestBody"] = {"content": _content(self._dialect.request_types, body), "required": True}
         elif method == "patch":
-            operation["requestBody"] = {"content": _content(_PATCH_TYPES, PATCH), "required": True}
-        elif method == "delete":
-            operation["requestBody"] = {"content": _content(_ANY_TYPE, META + "DeleteOptions")}
+            operation["requestBody"] = {"content": _content(self._dialect.patch_types, PATCH), "required": True}
+        elif method == "delete" and not (verb == "deletecollection" and self._dialect.bare_collection_delete):
+            operation["requestBody"] = {"content": _content(self._dialect.request_types, META + "DeleteOptions")}
         operation["responses"] = self._responses(verb, body)
         return operation
 
     def _responses(self, verb: str, body: str) -> Object:
         if verb == "list":
-            lists = self._schemas.kinds.get(self._kind.gvk._replace(kind=self._kind.list_kind), body)
-            return _responses({"200": "OK"}, _LIST_TYPES, lists)
+            gvk = self._kind.gvk._replace(kind=self._kind.list_kind)
+            lists = self._schemas.kinds.get(gvk, body) if self._kind.form is None else self._kind.list_type_name
+            return _responses({"200": "OK"}, self._dialect.list_types, lists)
         match verb:
             case "create":
                 return _responses({"200": "OK", "201": "Created", "202": "Accepted"}, _BODY_TYPES, body)
-            case "update" | "patch":
+            case "update":
                 return _responses({"200": "OK", "201": "Created"}, _BODY_TYPES, body)
+            case "patch":
+                words = {"200": "OK", "201": "Created"}
+                return _responses({code: words[code] for code in self._dialect.patch_codes}, _BODY_TYPES, body)
             case "delete":
                 return _responses({"200": "OK", "202": "Accepted"}, _BODY_TYPES, _STATUS)
             case "deletecollection":

@@ -68,8 +68,7 @@ def reference(name: str) -> Object:
 def components(schemas: Schemas, roots: Iterable[str], kinds: Mapping[str, Iterable[GroupVersionKind]]) -> Object:
     """The schemas of the named types and of every type they mention, sorted by name.
 
-    ``kinds`` says which kinds a type is; clients look a kind's schema up by them. A type that the tables do not know
-    (a custom resource's) is any object.
+    ``kinds`` says which kinds a type is; clients look a kind's schema up by them. Custom kinds are published apart.
     """
     found: Object = {}
     wanted = list(roots)
@@ -79,16 +78,13 @@ def components(schemas: Schemas, roots: Iterable[str], kinds: Mapping[str, Itera
             continue
         definition = schemas.types.get(name)
         if definition is None:
-            found[name] = dict(_SPECIAL_SCHEMAS.get(name, _ANYTHING))
+            found[name] = dict(_SPECIAL_SCHEMAS[name])
         else:
             found[name] = _struct(definition)
             wanted.extend(inner for field in definition.fields if (inner := _mentioned(field.type)))
         if name in kinds:
             found[name]["x-kubernetes-group-version-kind"] = [each._asdict() for each in sorted(kinds[name])]
     return dict(sorted(found.items()))
-
-
-_ANYTHING: Final[Object] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 
 def _struct(definition: TypeDef) -> Object:

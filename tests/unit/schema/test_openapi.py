@@ -10,7 +10,6 @@ import pytest
 
 from headgate.apiserver import openapi
 from headgate.apiserver.kinds.builtin import BUILTIN
-from headgate.apiserver.kinds.kind import EVERY_VERB, Kind
 from headgate.apiserver.kinds.table import KindTable
 from headgate.apiserver.messages import Request, Response
 from headgate.kube.schema import Schemas
@@ -141,23 +140,3 @@ def test_a_type_says_what_kubectl_explain_and_apply_want_to_know(tables: Schemas
     claim = schemas[CORE + "PersistentVolumeSpec"]["properties"]["claimRef"]
     assert claim["x-kubernetes-map-type"] == "granular"
     assert schemas[CORE + "ObjectReference"]["x-kubernetes-map-type"] == "atomic"
-
-
-def test_a_kind_without_a_type_in_the_tables_is_any_object(tables: Schemas) -> None:
-    queue = Kind(
-        group="example.com",
-        version="v1",
-        kind="Queue",
-        plural="queues",
-        singular="queue",
-        namespaced=False,
-        verbs=EVERY_VERB,
-        type_name="com.example.v1.Queue",
-        stored_as=("example.com", "queues"),
-        stored_version="v1",
-    )
-    found = document(tables, "apis/example.com/v1", BUILTIN.exchanged((), [queue]))
-    schema = found["components"]["schemas"]["com.example.v1.Queue"]
-    assert schema["x-kubernetes-preserve-unknown-fields"] is True
-    assert schema["x-kubernetes-group-version-kind"] == [{"group": "example.com", "version": "v1", "kind": "Queue"}]
-    assert found["paths"]["/apis/example.com/v1/queues"]["post"]["operationId"] == "createExampleComV1Queue"

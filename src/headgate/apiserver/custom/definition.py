@@ -139,6 +139,7 @@ def _make_form(
             scale=scale,
         ),
         custom=True,
+        schema=schema,
         printer=make_printer(version.get("additionalPrinterColumns") or ()),
         scale_printer=SCALE,
         scale=scale,

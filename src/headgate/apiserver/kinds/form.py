@@ -59,6 +59,7 @@ class Form(msgspec.Struct, frozen=True, kw_only=True):
     strategy: Strategy
     settle: Callable[[Object], Object] = _same
     custom: bool = False
+    schema: Object = {}  # of a custom kind, as its definition says it
     printer: Printer | None = None
     scale_printer: Printer | None = None
     scale: ScalePaths | None = None

@@ -118,6 +118,11 @@ class Kind(msgspec.Struct, frozen=True):
         return self.own_list_kind or f"{self.kind}List"
 
     @property
+    def list_type_name(self) -> str:
+        """The name of the list's schema, where it follows from the kind's."""
+        return f"{self.type_name.removesuffix(self.kind)}{self.list_kind}"
+
+    @property
     def group_resource(self) -> str:
         """How error texts name it: ``pods``, ``deployments.apps``."""
         return f"{self.plural}.{self.group}" if self.group else self.plural

@@ -1,0 +1,83 @@
+"""The schema of a custom kind as OpenAPI tells it: what its definition says, with type and metadata laid over.
+
+Clients find it by ``x-kubernetes-group-version-kind``; ``kubectl explain`` prints it. The documents around it are made
+by ``apiserver/openapi.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from headgate.apiserver.kinds.kind import METADATA_LABELS, Kind
+from headgate.apiserver.openapi_schemas import META, reference
+from headgate.kube.validation.definitions.structural import INT_OR_STRING
+
+Object = dict[str, Any]
+
+_DROPPED: Final = frozenset({"id", "$schema", "$ref", "externalDocs", "example"})
+_NESTED: Final = ("items", "additionalProperties", "not")
+_LISTED: Final = ("allOf", "anyOf", "oneOf")
+_TEXT: Final = {"type": "string"}
+
+
+def publish(kinds: Sequence[Kind]) -> Object:
+    """The component schemas of these kinds and of their lists."""
+    found: Object = {}
+    for kind in kinds:
+        found[kind.type_name] = _extended(kind, _kind_schema(kind), kind.kind)
+        found[kind.list_type_name] = _extended(kind, _list_schema(kind), kind.list_kind)
+    return found
+
+
+def _kind_schema(kind: Kind) -> Object:
+    schema = kind.form.schema if kind.form is not None else {}
+    published = _published(schema)
+    return {**published, "properties": {**published.get("properties", {}), **_type_properties("ObjectMeta")}}
+
+
+def _list_schema(kind: Kind) -> Object:
+    items = {"type": "array", "items": reference(kind.type_name)}
+    return {"type": "object", "required": ["items"], "properties": {"items": items, **_type_properties("ListMeta")}}
+
+
+def _extended(kind: Kind, schema: Object, name: str) -> Object:
+    gvk = {"group": kind.group, "version": kind.version, "kind": name}
+    schema = {**schema, "x-kubernetes-group-version-kind": [gvk]}
+    known = {each.label for each in METADATA_LABELS}
+    selectable = [{"fieldPath": each.label} for each in kind.field_labels if each.label not in known]
+    return {**schema, "x-kubernetes-selectable-fields": selectable} if selectable else schema
+
+
+def _type_properties(metadata: str) -> Object:
+    return {"apiVersion": _TEXT, "kind": _TEXT, "metadata": {"allOf": [reference(META + metadata)]}}
+
+
+def _published(schema: Object) -> Object:
+    out = {name: value for name, value in schema.items() if name not in _DROPPED}
+    for name in _NESTED:
+        if isinstance(out.get(name), dict):
+            out[name] = _published(out[name])
+    for name in _LISTED:
+        if name in out:
+            out[name] = [_published(each) for each in out[name]]
+    if "properties" in out:
+        out["properties"] = {name: _published(below) for name, below in out["properties"].items()}
+    if out.get("x-kubernetes-int-or-string"):
+        _unfold(out)
+    if out.get("x-kubernetes-embedded-resource"):
+        out["properties"] = {**out.get("properties", {}), **_type_properties("ObjectMeta")}
+        needed = out.get("required") or []
+        out["required"] = [*needed, *(name for name in ("kind", "apiVersion") if name not in needed)]
+    return out
+
+
+def _unfold(schema: Object) -> None:
+    """Say in plain JSON Schema that an integer or a string is meant, if the schema does not say so itself."""
+    all_of = schema.get("allOf") or []
+    if schema.get("anyOf") == INT_OR_STRING or (all_of and all_of[0].get("anyOf") == INT_OR_STRING):
+        return
+    if "anyOf" not in schema:
+        schema["anyOf"] = INT_OR_STRING
+    else:
+        schema["allOf"] = [{"anyOf": INT_OR_STRING}, *all_of]
