@@ -1,6 +1,7 @@
 """A real kube-scheduler and kube-controller-manager beside a server, with hollow nodes, and what they complain of.
 
-The controllers are those that own pods and clean up after owners; leader election is on, as it is in any real cluster.
+All controllers run but those of kinds that the embedded server does not have and those that doubt the health of
+nodes; each has a service account of its own, and leader election is on, as in any real cluster.
 Of their logs every line counts that is an error or a warning, with what differs from run to run taken out.
 """
 
@@ -31,7 +32,13 @@ from headgate.nodes.template import Template, make_nodes
 Object = dict[str, Any]
 
 PATIENCE_S = 60.0
-CONTROLLERS = ("job", "replicaset", "deployment", "statefulset", "garbage-collector", "namespace")
+ABSENT = (
+    "certificatesigningrequest-signing",
+    "certificatesigningrequest-approving",
+    "certificatesigningrequest-cleaner",
+    "node-lifecycle",
+    "taint-eviction",
+)
 RATE = 1000  # requests per second: the processes' own brakes would only make the suite longer
 COMPLAINT = re.compile(r"^[EWF]\d{4} [\d:.]+ +\d+ (?P<where>[\w.]+):\d+\] (?P<text>.*)$")
 CHANGING = re.compile(
@@ -43,7 +50,9 @@ CHANGING = re.compile(
 )
 # A controller works from what its watch has shown so far. That it comes too late for an object is a matter of timing
 # on any server, and it tries again; a path or a kind that is not there is told in other words.
-COME_TOO_LATE = re.compile(r'the object has been modified|\b[a-z.]+ \\?"[^"]+" not found|UID in precondition')
+COME_TOO_LATE = re.compile(
+    r'the object has been modified|\b(?:pods|replicasets\.apps|jobs\.batch) \\*"[^"]+" not found|UID in precondition'
+)
 
 
 class Nodes:
@@ -79,15 +88,18 @@ class ControlPlane:
         self.server = server
         self._folder = folder
         kubeconfig = str(server.kubeconfig)
-        config = folder / "scheduler.yaml"
+        plugins, config = folder / "plugins", folder / "scheduler.yaml"
+        plugins.mkdir()
         config.write_text(yaml.safe_dump(_scheduler_config(kubeconfig)))
         common = (f"--kubeconfig={kubeconfig}", "--leader-elect=true", "--secure-port=0")
         self._processes = [
             Process(
                 [
                     *(str(programs / "kube-controller-manager"), *common),
-                    f"--controllers={','.join(f'{each}-controller' for each in CONTROLLERS)}",
-                    *(f"--kube-api-qps={RATE}", f"--kube-api-burst={RATE}", "--use-service-account-credentials=false"),
+                    f"--controllers={','.join(('*', *(f'-{each}-controller' for each in ABSENT)))}",
+                    *(f"--kube-api-qps={RATE}", f"--kube-api-burst={RATE}", "--use-service-account-credentials=true"),
+                    f"--root-ca-file={server.ca}",
+                    f"--flex-volume-plugin-dir={plugins}",
                 ],
                 folder / "kube-controller-manager.log",
             ),

@@ -284,6 +284,75 @@ def test_a_namespace_goes_with_all_that_is_in_it(planes: Planes) -> None:
     assert planes.agree(scenario) == ('namespace "doomed" deleted\n', (None, []))
 
 
+def test_the_other_controllers_do_their_part(planes: Planes) -> None:
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}, "spec": {"hard": {"pods": "60"}}}
+    template = {"metadata": {"labels": {"app": "d"}}, "spec": {"containers": [SMALL]}}
+    daemon_set = {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "d"},
+        "spec": {"selector": {"matchLabels": {"app": "d"}}, "template": template},
+    }
+    volume = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": "v"},
+        "spec": {
+            "capacity": {"storage": "1Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": "manual",
+            "hostPath": {"path": "/nowhere"},
+        },
+    }
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "c"},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": "manual",
+            "resources": {"requests": {"storage": "1Gi"}},
+        },
+    }
+
+    def scenario(plane: ControlPlane) -> Any:
+        namespace = in_namespace(plane, "others")
+        here = ("-n", namespace)
+        plane.until("an account", lambda: plane.get(path(namespace, "serviceaccounts/default")))
+        authority = plane.until("the authority", lambda: plane.get(path(namespace, "configmaps/kube-root-ca.crt")))
+        plane.post(path(namespace, "resourcequotas"), quota)
+        plane.post(path(namespace, "daemonsets", "apis/apps/v1"), daemon_set)
+        plane.kubectl("rollout", "status", "daemonset/d", "--timeout=60s", *here)
+        plane.kubectl("create", "service", "clusterip", "d", "--tcp=80", *here)
+        plane.kubectl("create", "poddisruptionbudget", "b", "--selector=app=d", "--min-available=1", *here)
+        slices = path(namespace, "endpointslices", "apis/discovery.k8s.io/v1")
+        budget = path(namespace, "poddisruptionbudgets/b", "apis/policy/v1")
+        plane.until("endpoints", lambda: [len(e.get("endpoints") or ()) for e in plane.items(slices)] == [NODES])
+        plane.until("healthy pods", lambda: plane.get(budget).get("status", {}).get("currentHealthy") == NODES)
+        plane.until(
+            "pods counted",
+            lambda: (
+                plane.get(path(namespace, "resourcequotas/q")).get("status", {}).get("used") == {"pods": str(NODES)}
+            ),
+        )
+        plane.post("/api/v1/persistentvolumes", volume)
+        plane.kubectl("wait", "pv/v", "--for=jsonpath={.status.phase}=Available", "--timeout=60s")
+        plane.post(path(namespace, "persistentvolumeclaims"), claim)
+        plane.kubectl("wait", "pvc/c", "--for=jsonpath={.status.phase}=Bound", "--timeout=60s", *here)
+        bound = plane.get(path(namespace, "persistentvolumeclaims/c"))
+        done = job("done", completions=1, ttlSecondsAfterFinished=1)
+        done["spec"]["template"]["metadata"]["annotations"] = {"headgate.dev/run-for": "1s"}
+        plane.post(path(namespace, "jobs", "apis/batch/v1"), done)
+        plane.until("its end", lambda: plane.get(path(namespace, "jobs/done", "apis/batch/v1")) is None)
+        plane.kubectl("delete", "daemonset", "d", *here)
+        plane.until("no pods", lambda: not plane.items(pods(namespace)))
+        plane.kubectl("delete", "pvc", "c", *here)
+        plane.kubectl("delete", "pv", "v")
+        return sorted(authority["data"]), bound["spec"]["volumeName"], bound["metadata"]["finalizers"]
+
+    assert planes.agree(scenario) == (["ca.crt"], "v", ["kubernetes.io/pvc-protection"])
+
+
 def test_they_complain_of_nothing_that_a_real_server_does_not_give_them_reason_for(planes: Planes) -> None:
     """The last test of the module."""
     assert planes.ours.complaints() - planes.real.complaints() == set()

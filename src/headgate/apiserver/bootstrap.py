@@ -18,8 +18,8 @@ _PRIORITIES: Final = (
 )
 
 
-def bootstrap_objects(host: str, port: int) -> list[Object]:
-    """``host`` and ``port`` are where this server listens."""
+def bootstrap_objects(host: str, port: int, today: str) -> list[Object]:
+    """``host`` and ``port`` are where this server listens; ``today`` is a date in UTC."""
     return [
         *({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in _NAMESPACES),
         *(_priority_class(*row) for row in _PRIORITIES),
@@ -28,6 +28,13 @@ def bootstrap_objects(host: str, port: int) -> list[Object]:
             "kind": "ServiceCIDR",
             "metadata": {"name": "kubernetes"},
             "spec": {"cidrs": [str(CLUSTER_RANGE)]},
+        },
+        {
+            # Controllers ask since when it is known which service account tokens of old are still used.
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "kube-apiserver-legacy-service-account-token-tracking", "namespace": "kube-system"},
+            "data": {"since": today},
         },
         _service(port),
         _endpoint_slice(host, port),

@@ -204,9 +204,10 @@ async def _cluster(plan: Plan, sock: socket.socket, say: Say) -> AsyncIterator[N
             await committer.flush(store.applied)
         # Clients know this manager's name from every other cluster's first objects.
         first = in_process(endpoint, system_token, "kube-apiserver")
+        today = timestamps.format_time(time.time()).partition("T")[0]
         # A webhook that is down must not keep the server from starting: nobody could remove it then.
         with api.webhooks.asleep():
-            await bootstrap.create_missing(first, bootstrap_objects(_address(plan.host), port))
+            await bootstrap.create_missing(first, bootstrap_objects(_address(plan.host), port, today))
             await bootstrap.bring_up_to_date(first, default_policy(), reconcile)
         certificates = ensure(plan.data / "pki", plan.host)
         server = _serve_on(plan, endpoint, sock, certificates)
