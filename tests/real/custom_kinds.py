@@ -170,17 +170,22 @@ SHARED_DEFINITIONS = (THING, PLAIN, MULTI)
 
 
 def define(server: Server) -> None:
-    """Create the definitions, and wait until their kinds are served and old enough to be written to without delay."""
+    """Create the definitions, and wait until their kinds are served."""
     for each in SHARED_DEFINITIONS:
         answer = server.request("POST", DEFINITIONS, {"Content-Type": "application/json"}, json.dumps(each).encode())
         assert answer.status in (201, 409), answer.body
-    deadline_s = time.monotonic() + READY_S
     for each in SHARED_DEFINITIONS:
-        for one in each["spec"]["versions"]:
-            path = f"/apis/{GROUP}/{one['name']}/{each['spec']['names']['plural']}"
-            while one["served"] and server.request("GET", path).status != 200:
-                assert time.monotonic() < deadline_s, f"{path} is not served"
-                time.sleep(0.1)
+        served(server, each)
+
+
+def served(server: Server, each: Any) -> None:
+    """Wait until the kinds of a definition are there."""
+    deadline_s = time.monotonic() + READY_S
+    for one in each["spec"]["versions"]:
+        path = f"/apis/{GROUP}/{one['name']}/{each['spec']['names']['plural']}"
+        while one["served"] and server.request("GET", path).status != 200:
+            assert time.monotonic() < deadline_s, f"{path} is not served"
+            time.sleep(0.1)
 
 
 def thing(name: str = "a", **spec: Any) -> dict[str, Any]:

@@ -74,5 +74,5 @@ class Node:
 def as_resource(schema: Mapping[str, Any]) -> Node:
     """The root of a kind's schema: an object with a type and metadata, whatever the schema says."""
     root = Node(schema)
-    root.embedded = True
+    root.embedded = root.has_embedded = True
     return root

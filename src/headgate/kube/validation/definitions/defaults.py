@@ -53,7 +53,14 @@ def _check_value(schema: Object, default: Any, path: str, *, embedded: bool) -> 
     if not same(pruned, default):
         problems.append(invalid(path, default, "must not have unknown fields"))
     found = check_embedded(default, node, path)
-    return problems + (found or compile_schema(schema)(default, None, None, path))
+    return problems + (found or compile_schema(_plain(schema))(default, None, None, path))
+
+
+def _plain(schema: Any) -> Any:
+    """The schema without what says that an integer or a string is meant: the real server forgets that here."""
+    if isinstance(schema, dict):
+        return {name: _plain(below) for name, below in schema.items() if name != "x-kubernetes-int-or-string"}
+    return [_plain(each) for each in schema] if isinstance(schema, list) else schema
 
 
 def _check_metadata(schema: Object, default: Any, path: str, root: Node, steps: tuple[str | int, ...]) -> FieldErrors:
@@ -63,12 +70,11 @@ def _check_metadata(schema: Object, default: Any, path: str, root: Node, steps: 
         around = [around] if isinstance(step, int) else {step: around}
     if not isinstance(around, dict):
         return []
-    root.has_embedded = True
     found = check_embedded({"resource": {**_TYPE, **around}}, _holding(root))
     if found:
         text = aggregate(found).replace("resource.", "")
         return [invalid(path, default, f"must result in valid metadata: {text}")]
-    return compile_schema(schema)(default, None, None, path)
+    return compile_schema(_plain(schema))(default, None, None, path)
 
 
 def _holding(root: Node) -> Node:
