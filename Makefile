@@ -7,6 +7,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 LOCKED := requirements/dev.txt requirements/runtime.txt
 WORKERS ?= 2
+# A start that compiles six hundred modules first is not a quick one, and the suites start many processes.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup up test check kube bench torture lock clean
 
