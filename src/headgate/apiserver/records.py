@@ -149,7 +149,8 @@ def make_item(api: Api, kind: Kind, obj: Object, revision: Revision) -> Item:
         stored_kind, labels = kind, kind.form.stored_labels
         obj = obj if kind.form.to_stored is None else kind.form.to_stored(obj)
     elif stored_kind is not kind:
-        obj, labels = to_stored(kind, obj), stored_kind.field_labels
+        # What one version leaves out the other may have to show: printed anew, as the stored version shows it.
+        obj, labels = tidy(api, stored_kind, to_stored(kind, obj)), stored_kind.field_labels
     obj = stamped(obj, revision)
     metadata = obj["metadata"]
     return Item(

@@ -97,13 +97,15 @@ def create(call: Call, obj: Object, *, dry_run: bool) -> Steps:
 
 
 def _create_once(call: Call, obj: Object, dry_run: bool) -> Steps:
+    store, kind = call.api.store, call.kind
     while True:
+        applied = store.applied
         prepared = yield from prepare_create(call, {**obj, "metadata": dict(obj["metadata"])})
         if isinstance(prepared, status.ApiError):
             return prepared
-        if not _is_beaten(call, prepared, None):
+        if dry_run or store.applied == applied or not _is_beaten(call, prepared, None):
             break
-    metadata, store, kind = prepared["metadata"], call.api.store, call.kind
+    metadata = prepared["metadata"]
     if metadata.get("resourceVersion"):
         return status.unknown_error("resourceVersion should not be set on objects to be created")
     name = metadata["name"]
@@ -214,7 +216,7 @@ def update(
     """
     kind, store, name = call.kind, call.api.store, call.route.name
     while True:
-        item = store.peek(kind.resource, call.namespace, name)
+        item, applied = store.peek(kind.resource, call.namespace, name), store.applied
         if item is None:
             if not allow_create:
                 return status.not_found(call.resource, name)
@@ -234,8 +236,8 @@ def update(
         prepared = yield from prepare_update(call, new, old, rules, seen)
         if isinstance(prepared, status.ApiError):
             return prepared
-        unchanged = store.peek(kind.resource, call.namespace, name) is item
-        if unchanged and not _is_beaten(call, prepared, old):
+        unchanged = store.applied == applied or store.peek(kind.resource, call.namespace, name) is item
+        if unchanged and (dry_run or store.applied == applied or not _is_beaten(call, prepared, old)):
             return (yield from _replace(call, prepared, old, item, dry_run))
 
 

@@ -58,12 +58,15 @@ class _Taken:
 
     def claim_address(self, address: str) -> str:
         """The reason why not, or nothing."""
-        if IPv4Address(address) not in CLUSTER_RANGE:
-            return (
-                f"the provided network does not match the current range, the provided IP ({address}) is not in the"
-                f" valid range. The range of valid IPs is {CLUSTER_RANGE}"
-            )
-        if self._has(address):
+        wanted = IPv4Address(address)
+        if not CLUSTER_RANGE.network_address < wanted < CLUSTER_RANGE.broadcast_address:
+            if self.dry_run:
+                return (
+                    f"the provided IP ({address}) is not in the valid range. The range of valid IPs is {CLUSTER_RANGE}"
+                )
+            return "the provided network does not match the current range"
+        # A dry run reserves nothing, and so does not learn what is reserved.
+        if not self.dry_run and self._has(address):
             return "provided IP is already allocated"
         self._given.add(address)
         return ""
@@ -278,9 +281,21 @@ def _allocate_health_port(spec: Object, taken: _Taken) -> FieldError | None:
     return None
 
 
+def _prepare_create(obj: Object, ctx: Context) -> None:
+    drop_status(obj, ctx)
+    _drop_internal_policy(obj["spec"])
+
+
 def _prepare_update(new: Object, old: Object, ctx: Context) -> None:
     take("status", new, old)
     _drop_moot_fields(new, old)
+    _drop_internal_policy(new["spec"])
+
+
+def _drop_internal_policy(spec: Object) -> None:
+    """A name elsewhere has no traffic here. What is no policy at all stays, to be refused."""
+    if spec.get("type") == "ExternalName" and spec.get("internalTrafficPolicy") in ("Cluster", "Local"):
+        del spec["internalTrafficPolicy"]
 
 
 def _drop_moot_fields(new: Object, old: Object) -> None:
@@ -317,7 +332,7 @@ SERVICE: Final = Strategy(
     allow_create_on_update=True,
     allocate=allocate_service,
     holds=lambda service: _held(service.get("spec") or {}),
-    prepare_create=drop_status,
+    prepare_create=_prepare_create,
     validate_create=checks(validate_service_create),
     warnings_create=lambda obj, ctx: service_warnings(obj),
     update=UpdateRules(

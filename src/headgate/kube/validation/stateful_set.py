@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import msgspec
+
 from headgate.kube import names
 from headgate.kube.errors import FieldErrors, forbidden, invalid, not_supported, required
 from headgate.kube.features import Features
@@ -17,6 +19,7 @@ from headgate.kube.validation.rolling_update import (
 )
 from headgate.kube.validation.selectors import has_invalid_value, is_empty, selects_template
 from headgate.kube.validation.values import (
+    IMMUTABLE,
     at_most_100_percent,
     follows,
     immutable,
@@ -239,4 +242,7 @@ def _validate_revision(obj: Object) -> FieldErrors:
 
 def validate_controller_revision_update(new: Object, old: Object) -> FieldErrors:
     found = validate_object_meta_update(new["metadata"], old["metadata"]) + _validate_revision(new)
-    return found + immutable(new.get("data"), old.get("data"), "data")
+    if new.get("data") == old.get("data"):
+        return found
+    # Kept as raw text there: what is shown stands in the order in which it was sent.
+    return [*found, invalid("data", msgspec.Raw(msgspec.json.encode(new.get("data"))), IMMUTABLE)]

@@ -5,6 +5,7 @@ Nothing here knows a kind. Rules over selectors are in ``selectors.py``; what a 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
@@ -14,6 +15,8 @@ from headgate.kube.errors import FieldErrors, invalid, not_supported, required
 IMMUTABLE: Final = "field is immutable"
 NEGATIVE: Final = "must be greater than or equal to 0"
 NOT_POSITIVE: Final = "must be greater than zero"
+
+_NUMBER: Final = re.compile("[+-]?[0-9]{1,18}")
 
 TextRule = Callable[[str], list[str]]
 
@@ -98,8 +101,10 @@ def at_most_100_percent(value: int | str | None, path: str) -> FieldErrors:
 
 
 def int_or_percent_value(value: int | str | None) -> int:
-    """The number itself, a percent without its sign; nothing is nought."""
+    """The number itself, also when it comes as a text, a percent without its sign; nothing is nought."""
     number = percent(value)
     if number is not None:
         return number
-    return value if isinstance(value, int) else 0
+    if isinstance(value, str):
+        return int(value) if _NUMBER.fullmatch(value) else 0
+    return value or 0
