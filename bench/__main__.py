@@ -6,9 +6,15 @@ import os
 import platform
 import sys
 
-from bench import apiserver, creates, size, store
+from bench import apiserver, controllers, creates, size, store
 
-BENCHES = {"creates": creates.main, "apiserver": apiserver.main, "size": size.main, "store": store.main}
+BENCHES = {
+    "creates": creates.main,
+    "apiserver": apiserver.main,
+    "size": size.main,
+    "store": store.main,
+    "controllers": controllers.main,
+}
 
 
 def main() -> int:

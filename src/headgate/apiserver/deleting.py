@@ -12,9 +12,10 @@ from typing import Any, Final
 
 import msgspec
 
-from headgate.apiserver import admission, bodies, options, reading, records, views, writing
+from headgate.apiserver import admission, bodies, options, records, views, writing
 from headgate.apiserver.call import Call
 from headgate.apiserver.custom import upkeep
+from headgate.apiserver.kinds.kind import Kind
 from headgate.apiserver.messages import Effect, Response
 from headgate.apiserver.propagation import finalizers_after
 from headgate.kube import codec, status, timestamps
@@ -95,11 +96,11 @@ def delete(call: Call) -> Generator[Effect, Any, Response]:
     if call.kind.resource == _PRIORITY_CLASSES and call.route.name in _SYSTEM_PRIORITIES:
         text = "this is a system priority class and cannot be deleted"
         return views.refused(call, status.forbidden(call.resource, call.route.name, text))
-    _warn_of_orphans(call, wanted)
+    warn_of_orphans(call, wanted)
     item = call.api.store.peek(call.kind.resource, call.namespace, call.route.name)
     if item is None:
         return views.refused(call, status.not_found(call.resource, call.route.name))
-    remove = _OWN_WAYS.get(call.kind.resource, delete_item)
+    remove = way_of(call.kind)
     deleted = yield from remove(call, item, wanted)
     if isinstance(deleted, status.ApiError):
         return views.refused(call, deleted)
@@ -113,32 +114,9 @@ def delete(call: Call) -> Generator[Effect, Any, Response]:
     return views.object_answer(call, code, deleted.obj)
 
 
-def _warn_of_orphans(call: Call, wanted: options.DeleteOptions) -> None:
+def warn_of_orphans(call: Call, wanted: options.DeleteOptions) -> None:
     if call.kind.resource == "jobs.batch" and wanted.propagation_policy is None and wanted.orphan_dependents is None:
         call.warn(_JOB_WARNING)
-
-
-def delete_collection(call: Call) -> Generator[Effect, Any, Response]:
-    listed = options.list_options(call.query)
-    if isinstance(listed, status.ApiError):
-        return views.refused(call, listed)
-    wanted = read_options(call)
-    if isinstance(wanted, status.ApiError):
-        return views.refused(call, wanted)
-    _warn_of_orphans(call, wanted)
-    page = yield from reading.read_page(call, listed)
-    if isinstance(page, status.ApiError):
-        return views.refused(call, page)
-    for seen in page.items:
-        item = call.api.store.peek(seen.resource, seen.namespace, seen.name)
-        if item is None:
-            continue
-        deleted = yield from _OWN_WAYS.get(call.kind.resource, delete_item)(call, item, wanted)
-        if isinstance(deleted, status.ApiError) and deleted.reason != "NotFound":
-            return views.refused(call, deleted)
-    # What somebody else is deleting at this moment must be gone for readers, too, when this is answered.
-    failure = None if wanted.dry_run else (yield from writing.settle(call.api.store))
-    return views.list_answer(call, page.items, page.meta) if failure is None else views.refused(call, failure)
 
 
 def delete_item(call: Call, item: Item, wanted: options.DeleteOptions) -> Steps:
@@ -267,6 +245,11 @@ def delete_definition(call: Call, item: Item, wanted: options.DeleteOptions) -> 
 
 
 _OWN_WAYS: Final = {"namespaces": delete_namespace, upkeep.DEFINITIONS: delete_definition}
+
+
+def way_of(kind: Kind) -> Callable[[Call, Item, options.DeleteOptions], Steps]:
+    """How one object of a kind is deleted."""
+    return _OWN_WAYS.get(kind.resource, delete_item)
 
 
 def _namespace_preconditions(call: Call, obj: Object, wanted: options.DeleteOptions) -> status.ApiError | None:

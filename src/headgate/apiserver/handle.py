@@ -17,6 +17,7 @@ from headgate.apiserver import (
     about,
     creating,
     deleting,
+    deleting_many,
     negotiation,
     options,
     patching,
@@ -185,7 +186,7 @@ def _collection(call: Call, verb: str) -> Answering:
     if verb == "create" and "create" in kind.verbs and scoped:
         return (yield from creating.create(call))
     if verb == "delete" and "deletecollection" in kind.verbs and scoped:
-        return (yield from deleting.delete_collection(call))
+        return (yield from deleting_many.delete_collection(call))
     return views.refuse(status.method_not_allowed())
 
 

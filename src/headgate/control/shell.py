@@ -31,7 +31,7 @@ Sleep = Callable[[float], Awaitable[None]]
 Topic = tuple[Resource, str]  # a resource, and which of its objects
 
 _log: Final = logging.getLogger(__name__)
-_WORKERS: Final = 8
+_WORKERS: Final = 32  # they mostly wait for the disk, and a commit is shared by whoever waits
 _SYNC_S: Final = 30.0
 _DISCOVERY_RETRY_S: Final = 1.0
 _DISCOVERY_AGAIN_S: Final = 2.0

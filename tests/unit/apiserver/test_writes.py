@@ -33,6 +33,36 @@ def test_readers_do_not_see_what_is_not_on_disk() -> None:
     assert server.get(MAPS).body["items"] == []
 
 
+class Counting(Embedded):
+    """Counts how often somebody waits for the disk."""
+
+    waits = 0
+
+    def _perform(self, effect: object) -> object:
+        self.waits += isinstance(effect, Commit) and self.api.store.applied > self.api.store.committed
+        return super()._perform(effect)
+
+
+def test_deletions_of_a_collection_share_waits_for_the_disk() -> None:
+    server = Counting()
+    for number in range(100):
+        server.post(MAPS, {"metadata": {"name": f"m{number}"}})
+    server.waits = 0
+    assert len(server.delete(MAPS).body["items"]) == 100
+    assert server.waits == 4
+    assert server.get(MAPS).body["items"] == []
+
+
+def test_deletions_of_a_collection_that_the_disk_refuses_leave_everything() -> None:
+    server = Embedded()
+    for number in range(3):
+        server.post(MAPS, {"metadata": {"name": f"m{number}"}})
+    server.disk_error = "no space left on device"
+    assert server.delete(MAPS).status == 500
+    server.disk_error = None
+    assert len(server.get(MAPS).body["items"]) == 3
+
+
 def test_a_generated_name_is_the_prefix_and_five_characters() -> None:
     server = Embedded()
     made = server.post(MAPS, {"metadata": {"generateName": "x-"}})

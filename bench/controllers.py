@@ -1,0 +1,130 @@
+"""What tidying up costs, in process: creating beside controllers, hearing of an object, taking a family or a namespace.
+
+A family is one ConfigMap that owns pods; it goes in the foreground. CPU is the process's own, server and controllers
+together, so what controllers cost beside creates is the difference of the first two lines.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from bench.creates import POD, post, server
+from headgate.apiserver.messages import Request, Response
+from headgate.apiserver.shell import Endpoint
+from headgate.apiserver.watching import Watch
+from headgate.cli.inprocess import in_process
+from headgate.client import picking
+from headgate.control.shell import keep_running
+from headgate.owners.collecting import METADATA
+from headgate.owners.collector import Collector
+from headgate.owners.contract import Controller
+from headgate.owners.namespaces import Namespaces
+from headgate.owners.service_accounts import ServiceAccounts
+from headgate.owners.stray_pods import StrayPods
+
+COUNT: Final = 2000
+WRITERS: Final = 32
+SYNC_S: Final = 2.0
+MAPS: Final = "/api/v1/namespaces/bench/configmaps"
+PODS: Final = "/api/v1/namespaces/bench/pods"
+HEADERS: Final = {"authorization": "Bearer t", "content-type": "application/json"}
+PARTIAL: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+
+
+class Watched(msgspec.Struct):
+    object: msgspec.Raw
+
+
+def controllers() -> list[Controller]:
+    return [Namespaces(), Collector(), StrayPods(), ServiceAccounts()]
+
+
+async def ask(endpoint: Endpoint, method: str, path: str, body: Any = None) -> Response:
+    data = b"" if body is None else msgspec.json.encode(body)
+    answer = await endpoint.answer(Request(method, path, headers=HEADERS, body=data))
+    assert isinstance(answer, Response)
+    return answer
+
+
+async def until_gone(endpoint: Endpoint, path: str) -> None:
+    while (await ask(endpoint, "GET", path)).status != 404:
+        await asyncio.sleep(0.01)
+
+
+async def create_family(endpoint: Endpoint) -> None:
+    owner = msgspec.json.decode((await ask(endpoint, "POST", MAPS, {"metadata": {"name": "owner"}})).body)
+    named = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["metadata"]["uid"]}
+    metadata = {"generateName": "p-", "ownerReferences": [{**named, "blockOwnerDeletion": True}]}
+
+    async def writer() -> None:
+        for _ in range(COUNT // WRITERS):
+            await post(endpoint, PODS, {**POD, "metadata": metadata})
+
+    await asyncio.gather(*(writer() for _ in range(WRITERS)))
+
+
+async def hear(endpoint: Endpoint, accept: str, fields: tuple[str, ...]) -> float:
+    """CPU microseconds for one event, made by the server and read by the client."""
+    headers = {**HEADERS, "accept": accept}
+    watch = await endpoint.answer(Request("GET", "/api/v1/pods", "watch=1&resourceVersion=1", headers))
+    assert isinstance(watch, Watch)
+    decode, count, cpu = picking.decoder(fields), 0, time.process_time()
+    for line in watch.pull():
+        decode(msgspec.json.decode(line, type=Watched).object)
+        count += 1
+    return (time.process_time() - cpu) / count * 1e6
+
+
+async def measure(with_controllers: bool) -> None:
+    with tempfile.TemporaryDirectory(prefix="headgate-bench-") as folder:
+        async with server(Path(folder)) as endpoint:
+            task: asyncio.Task[None] | None = None
+            if with_controllers:
+                task = asyncio.create_task(keep_running(controllers, in_process(endpoint, "t", "bench")))
+                await asyncio.sleep(SYNC_S)
+            cpu = time.process_time()
+            await create_family(endpoint)
+            beside = "beside controllers" if with_controllers else "alone"
+            print(f"  creating a pod, {beside:19} {(time.process_time() - cpu) / COUNT * 1e6:6.0f} µs CPU")
+            if task is None:
+                for name, accept, fields in (
+                    ("fields picked from whole objects", "application/json", METADATA),
+                    ("metadata views", PARTIAL, METADATA),
+                ):
+                    print(f"  hearing of a pod, {name:33} {await hear(endpoint, accept, fields):5.1f} µs CPU")
+                return
+            await tidy(endpoint)
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+
+async def tidy(endpoint: Endpoint) -> None:
+    wall, cpu = time.perf_counter(), time.process_time()
+    await ask(endpoint, "DELETE", f"{MAPS}/owner", {"propagationPolicy": "Foreground"})
+    await until_gone(endpoint, f"{MAPS}/owner")
+    each = (time.process_time() - cpu) / COUNT * 1e6
+    print(f"  a family of {COUNT} goes in {time.perf_counter() - wall:.2f} s, {each:.0f} µs CPU each")
+    for number in range(COUNT):
+        await post(endpoint, MAPS, {"metadata": {"name": f"m{number}"}})
+    wall, cpu = time.perf_counter(), time.process_time()
+    await ask(endpoint, "DELETE", "/api/v1/namespaces/bench")
+    await until_gone(endpoint, "/api/v1/namespaces/bench")
+    each = (time.process_time() - cpu) / COUNT * 1e6
+    print(f"  a namespace of {COUNT} goes in {time.perf_counter() - wall:.2f} s, {each:.0f} µs CPU each")
+    cpu = time.process_time()
+    await asyncio.sleep(SYNC_S)
+    print(f"  at rest {(time.process_time() - cpu) / SYNC_S * 1e3:.2f} ms CPU per second")
+
+
+def main() -> None:
+    print(f"\ncontrollers in process, {COUNT} pods, {WRITERS} writers")
+    for with_controllers in (False, True):
+        asyncio.run(measure(with_controllers))
