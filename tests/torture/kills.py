@@ -140,12 +140,13 @@ class Watcher(Actor):
         self.stories: dict[str, Story] = {}
         self.events = 0
 
+    def begin(self, client: Client) -> None:
+        """Lists before anybody writes; everything after that comes from watches."""
+        status, listed = client.ask("GET", f"{MAPS}?{self._query}")
+        assert status == 200
+        self._revision = listed["metadata"]["resourceVersion"]
+
     def work(self, client: Client) -> None:
-        if not self._revision:
-            status, listed = client.ask("GET", f"{MAPS}?{self._query}")
-            assert status == 200
-            assert not [item for item in listed["items"] if "torture" in item["metadata"].get("labels", {})]
-            self._revision = listed["metadata"]["resourceVersion"]
         for event in client.watch(f"{MAPS}?watch=1&{self._query}&resourceVersion={self._revision}"):
             self._take(event["type"], event["object"])
 
@@ -184,6 +185,10 @@ def run(root: Path, kills: int, seed: int = 1, report: Callable[[int], None] = l
     actors: list[Actor] = [*writers, *watchers, reader]
     outcome = Outcome()
     cluster = target.start()
+    first = Client(cluster)
+    for watcher in watchers:
+        watcher.begin(first)
+    first.close()
     for actor in actors:
         actor.start()
     try:

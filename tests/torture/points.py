@@ -17,6 +17,7 @@ from pathlib import Path
 import msgspec
 
 from headgate.store.backup.shell import Steps, back_up
+from headgate.store.file.shell import FILE, PAGE_BYTES
 from headgate.store.item import Change, Compacted, Item, Page, Revision
 from headgate.store.journal.shell import Journal
 from headgate.store.memory import Store
@@ -25,7 +26,8 @@ from headgate.store.shell import Committer
 from torture import flips
 
 WRITERS = 8
-POINTS = ("begun", "compacted", "written", "committed", "answering", "checkpointing", "checkpointed")
+HALFWAY = "halfway through a checkpoint"
+POINTS = ("begun", "compacted", "written", "committed", "answering", "checkpointing", HALFWAY, "checkpointed")
 BACKUP_POINTS = ("copied some", "copied", "verified")
 
 
@@ -60,6 +62,25 @@ class Recorder:
         copy = self._root / f"copy-{len(self.snapshots)}"
         shutil.copytree(self.folder, copy)
         self.snapshots.append(Snapshot(point, copy, answered, seen, oldest, issued))
+        if point == "checkpointing":
+            half = self._root / f"{copy.name}-halfway"
+            shutil.copytree(copy, half)
+            if move_some_pages(half, random.Random(len(self.snapshots)).random()):
+                self.snapshots.append(Snapshot(HALFWAY, half, answered, seen, oldest, issued))
+
+
+def move_some_pages(folder: Path, share: float) -> bool:
+    """Does by hand the first part of a checkpoint: the newest pages go into the database file in their order."""
+    wal, step = (folder / f"{FILE}-wal").read_bytes(), PAGE_BYTES + 24
+    pages: dict[int, bytes] = {}
+    for at in range(32, len(wal) - step + 1, step):
+        pages[int.from_bytes(wal[at : at + 4], "big")] = wal[at + 24 : at + step]
+    moved = sorted(pages)[: round(share * len(pages))]
+    with (folder / FILE).open("r+b") as file:
+        for number in moved:
+            file.seek((number - 1) * PAGE_BYTES)
+            file.write(pages[number])
+    return bool(moved)
 
 
 def run(root: Path, writes: int, seed: int = 1) -> Counter[str]:

@@ -11,11 +11,12 @@ from __future__ import annotations
 import random
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any
 
 import msgspec
 
-from embedded import Embedded, events
+from embedded import Embedded
 from headgate.apiserver.watching import Watch
 from headgate.store import Revision
 
@@ -171,12 +172,14 @@ class Watcher:
         self._since = self._upto = self._known
         self._got = []
 
-    def pull(self) -> None:
+    def pull(self, limit: int | None = None) -> None:
+        """Takes what there is, or, as a slow reader, only so many events."""
         if self._watch is None:
             self.connect()
         assert self._watch is not None
         store = self._history.server.api.store
-        came = events(self._watch)
+        decoded = [msgspec.json.decode(line) for line in islice(self._watch.pull(), limit)]
+        came = [(event["type"], event["object"]) for event in decoded]
         if self._upto < store.oldest:
             assert [(event, obj["code"]) for event, obj in came] == [("ERROR", 410)], "too old, and not told so"
             assert self._watch.ended
@@ -185,7 +188,8 @@ class Watcher:
             self.relist()
             return
         assert not self._watch.ended, "told to list again without need"
-        self._upto = store.committed
+        self._upto = self._watch.position
+        assert self._upto == store.committed or limit == len(came), "something is held back"
         self._got += [seen(event, obj) for event, obj in came]
         self.delivered += len(came)
 
@@ -222,7 +226,7 @@ def run(
             store.compact(Revision(chance.choice(crowd).position + chance.choice((-1, 0, 0, 1, 20))))
             compactions += 1
         for watcher in chance.sample(crowd, watchers // 3):
-            watcher.pull()
+            watcher.pull(limit=chance.choice((None, None, None, 1, 5)))
             if chance.random() < 0.05:
                 watcher.disconnect()
         delivered = sum(watcher.delivered for watcher in crowd)

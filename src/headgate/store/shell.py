@@ -133,9 +133,12 @@ class Committer:
 
     def _finish_checkpoint(self, done: asyncio.Future[bool]) -> None:
         self._job = None
-        self._checkpoint_blocked = not done.result()
-        if self._next or self._superseded:
-            self._start_soon()
+        self._checkpoint_blocked = True
+        try:
+            self._checkpoint_blocked = not done.result()
+        finally:  # a checkpoint that went wrong is no reason to keep writers waiting
+            if self._next or self._superseded:
+                self._start_soon()
 
     def _finish_commit(self, done: asyncio.Future[None], batch: log.Batch) -> None:
         self._job = None
