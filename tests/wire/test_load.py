@@ -6,6 +6,7 @@ import contextlib
 import socket
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -134,19 +135,25 @@ def test_a_watcher_that_does_not_read_is_dropped_and_the_others_see_everything(
 ) -> None:
     hostile, reading = _deaf(front), crowd(front.line())
     request = b"GET " + MAPS.encode() + b"?watch=true HTTP/1.1\r\n" + HEAD + b"\r\n"
-    with hostile:
-        hostile.sendall(request)
-        reading.sendall(request)
-        got = reading.recv(65536)
+    hostile.sendall(request)
+    reading.sendall(request)
+    with hostile, ThreadPoolExecutor(1) as reader:
+        seen = reader.submit(_read_until, reading, b"the-last-one")
         for number in range(20):
             assert front.ask("POST", MAPS, {"metadata": {"name": f"long-{number}"}, "data": {"x": LONG}})[0] == 201
         work_until(good, lambda: _is_reset(hostile))
-    assert front.ask("POST", MAPS, {"metadata": {"name": "the-last-one"}})[0] == 201
-    while b"the-last-one" not in got[-4000:]:
-        data = reading.recv(1 << 20)
-        assert data
-        got += data
+        assert front.ask("POST", MAPS, {"metadata": {"name": "the-last-one"}})[0] == 201
+        got = seen.result()
     assert all(f'"name":"long-{number}"'.encode() in got for number in range(20))
+
+
+def _read_until(line: socket.socket, last: bytes) -> bytes:
+    got = bytearray()
+    while last not in got[-10_000:]:
+        data = line.recv(1 << 20)
+        assert data, "the server ended the watch of a client that reads"
+        got += data
+    return bytes(got)
 
 
 def test_a_client_that_sends_requests_and_reads_no_answers_is_dropped(front: Front, good: GoodClient) -> None:

@@ -17,6 +17,7 @@ from typing import Any, Final
 from headgate.apiserver.access.authentication import authenticate
 from headgate.apiserver.access.user import User
 from headgate.apiserver.api import Api
+from headgate.apiserver.followers import Followers
 from headgate.apiserver.handle import Answering, handle
 from headgate.apiserver.messages import Audit, CallWebhooks, Commit, Effect, Moment, Request, Response
 from headgate.apiserver.streams import Stream
@@ -28,10 +29,10 @@ from headgate.store.journal.shell import CommitFailed
 from headgate.store.shell import Committer
 
 _SUFFIX_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
-_NOBODY: Final[dict[object, Callable[[], None]]] = {}
 _CHUNK_BYTES: Final = 256 * 1024
 
 
+_Follower = tuple[Stream, Callable[[], None]]
 Pending = Coroutine[Any, Any, "Response | Watch"]
 
 
@@ -57,7 +58,7 @@ class Endpoint:
         self._record: Final = record
         self._clock: Final = clock
         self._committer: Committer | None = None
-        self._followers: Final[dict[str, dict[object, Callable[[], None]]]] = {}  # by resource
+        self._followers: Final[dict[str, Followers[_Follower]]] = {}  # by resource
         self._waiting: Final[list[tuple[Revision, asyncio.Future[bool]]]] = []
         self._webhooks: Final = Webhooks()
         self.stopping = False
@@ -68,9 +69,16 @@ class Endpoint:
 
     def publish(self, changes: Sequence[Change]) -> None:
         """What just became visible: wake the watches of those resources, and who waits for a revision."""
-        for resource in {change.item.resource for change in changes}:
-            for wake in self._followers.get(resource, _NOBODY).values():
-                wake()
+        by_resource: dict[str, list[Change]] = {}
+        for change in changes:
+            by_resource.setdefault(change.item.resource, []).append(change)
+        for resource, its_changes in by_resource.items():
+            followers = self._followers.get(resource)
+            if followers is not None:
+                before = Revision(its_changes[0].revision - 1)
+                for stream, wake in followers.concerned(its_changes):
+                    stream.wake(before)
+                    wake()
         if self._waiting:
             committed = self._api.store.committed
             for wanted, future in self._waiting:
@@ -81,7 +89,7 @@ class Endpoint:
         """End every watch; answers under way are still given."""
         self.stopping = True
         for followers in self._followers.values():
-            for wake in followers.values():
+            for _, wake in followers.everybody():
                 wake()
 
     async def close(self) -> None:
@@ -147,23 +155,19 @@ class Endpoint:
         finally:
             self._waiting.remove(entry)
 
-    def follow(self, watch: Watch, wake: Callable[[], None]) -> Callable[[], None]:
-        """Have ``wake`` called whenever the watch may have something to give; the result ends that."""
-        followers = self._followers.setdefault(watch.resource, {})
-        key = object()
-        followers[key] = wake
-
-        def unfollow() -> None:
-            followers.pop(key, None)
-
-        return unfollow
+    def follow(self, stream: Stream, wake: Callable[[], None]) -> Callable[[], None]:
+        """Have ``wake`` called whenever the stream may have something to give; the result ends that."""
+        followers = self._followers.setdefault(stream.resource, Followers())
+        follower = (stream, wake)
+        followers.add(follower, stream.interest)
+        return lambda: followers.remove(follower, stream.interest)
 
     async def events(self, watch: Watch) -> AsyncGenerator[bytes, None]:
         """The stream of a watch until it ends, times out or the server stops; several events may come as one chunk."""
         wake = asyncio.Event()
         loop = asyncio.get_running_loop()
         stream = Stream(watch, loop.time())
-        unfollow = self.follow(watch, wake.set)
+        unfollow = self.follow(stream, wake.set)
         try:
             while not (self.stopping or stream.ended):
                 wake.clear()

@@ -28,8 +28,16 @@ _encoder: Final = msgspec.json.Encoder()
 _INCLUDE_OBJECT: Final = ("", "Metadata", "Object", "None")
 
 
-def render(output: Output, body: Mapping[str, Any] | bytes) -> bytes:
-    """Encode in the negotiated media type. Bytes are JSON already."""
+Body = Mapping[str, Any] | bytes | list[bytes]
+"""An object, or JSON already, whole or in pieces: a list of many objects is put together once, at the very end."""
+
+
+def render(output: Output, body: Body) -> bytes:
+    """Encode in the negotiated media type."""
+    if isinstance(body, list):
+        if output.media_type != YAML and not output.pretty:
+            return b"".join((*body, b"\n"))
+        body = b"".join(body)
     if output.media_type == YAML:
         value = msgspec.json.decode(body) if isinstance(body, bytes) else body
         return yaml.dump(value, Dumper=yaml.CSafeDumper, sort_keys=True, allow_unicode=True).encode()
@@ -37,7 +45,7 @@ def render(output: Output, body: Mapping[str, Any] | bytes) -> bytes:
     return msgspec.json.format(data, indent=2) if output.pretty else data + b"\n"
 
 
-def answer(call: Call, code: int, body: Mapping[str, Any] | bytes) -> Response:
+def answer(call: Call, code: int, body: Body) -> Response:
     headers = warning_headers(call.warnings)
     return Response(code, render(call.output, body), call.output.media_type, headers)
 
@@ -108,35 +116,32 @@ def list_answer(call: Call, items: Sequence[Item], list_meta: Object) -> Respons
     return answer(call, 200, converted)
 
 
-def _plain_list(call: Call, items: Sequence[Item], list_meta: Object) -> bytes:
+def _plain_list(call: Call, items: Sequence[Item], list_meta: Object) -> list[bytes]:
     """Items of a typed list carry no type of their own: cut it off the stored bytes."""
     if call.kind.form is not None:
         return _custom_list(call, items, list_meta)
-    cut = len(records.type_prefix(call.kind))
-    served = (records.serve(call.api, call.kind, item) for item in items)
-    return b"".join(
-        (
-            b'{"kind":"%s","apiVersion":"%s","metadata":'
-            % (call.kind.list_kind.encode(), call.kind.api_version.encode()),
-            _encoder.encode(list_meta),
-            b',"items":[',
-            b",".join(b"{" + data[cut:] for data in served),
-            b"]}",
-        )
-    )
+    api, kind = call.api, call.kind
+    cut = len(records.type_prefix(kind))
+    head = b'{"kind":"%s","apiVersion":"%s","metadata":' % (kind.list_kind.encode(), kind.api_version.encode())
+    pieces = [b",{"] * (2 * len(items))
+    if records.is_kept(api, kind):
+        pieces[1::2] = [item.data[cut:] for item in items]
+    else:
+        pieces[1::2] = [records.serve(api, kind, item)[cut:] for item in items]
+    if pieces:
+        pieces[0] = b"{"
+    return [head, _encoder.encode(list_meta), b',"items":[', *pieces, b"]}"]
 
 
-def _custom_list(call: Call, items: Sequence[Item], list_meta: Object) -> bytes:
+def _custom_list(call: Call, items: Sequence[Item], list_meta: Object) -> list[bytes]:
     """Custom objects say their type in lists, too; so does the list, in the order of its keys."""
-    return b"".join(
-        (
-            b'{"apiVersion":"%s","items":[' % call.kind.api_version.encode(),
-            b",".join(records.serve(call.api, call.kind, item) for item in items),
-            b'],"kind":"%s","metadata":' % call.kind.list_kind.encode(),
-            _encoder.encode({"continue": "", **list_meta}),
-            b"}",
-        )
-    )
+    return [
+        b'{"apiVersion":"%s","items":[' % call.kind.api_version.encode(),
+        b",".join(records.serve(call.api, call.kind, item) for item in items),
+        b'],"kind":"%s","metadata":' % call.kind.list_kind.encode(),
+        _encoder.encode({"continue": "", **list_meta}),
+        b"}",
+    ]
 
 
 def include_object(call: Call) -> str | status.ApiError:

@@ -14,6 +14,7 @@ import msgspec
 
 from headgate.apiserver import options, reading, records, revisions, views
 from headgate.apiserver.call import Call
+from headgate.apiserver.followers import Interest
 from headgate.apiserver.messages import Effect, Response
 from headgate.apiserver.negotiation import JSON
 from headgate.apiserver.warning_headers import warning_headers
@@ -43,6 +44,7 @@ class Watch:
         self.ended = False
         self.behind = False  # the last `take` left something for the next
         self.resource: Final = call.kind.resource
+        self.interest: Final = _interest(call, wanted)
         self.content_type: Final = JSON
         self.headers: Final = tuple(warning_headers(call.warnings))
         self.timeout_s: Final = float(wanted.timeout_s or _MIN_TIMEOUT_S)
@@ -88,6 +90,10 @@ class Watch:
                     yield event
             if len(changes) < _CHANGES_AT_ONCE:
                 self._position = max(self._position, store.committed)
+
+    def catch_up(self, upto: Revision | None = None) -> None:
+        """Pass over changes up to a revision (those that are committed), none of which concerns this watch."""
+        self._position = max(self._position, self._call.api.store.committed if upto is None else upto)
 
     def bookmark(self) -> bytes:
         """A sign of life that tells the client how far it has seen."""
@@ -161,6 +167,13 @@ class Watch:
         table = views.as_table(self._call, [obj], views.revision_of(obj), headers=not self._headers_sent)
         self._headers_sent = True
         return table.body() if isinstance(table, status.ApiError) else table
+
+
+def _interest(call: Call, wanted: options.ListOptions) -> Interest:
+    for each in wanted.field_selector.requirements:
+        if each.operator == "=":
+            return Interest(call.namespace, each.field, each.value)
+    return Interest(call.namespace)
 
 
 def _restamped(call: Call, item: Item, revision: Revision) -> dict[str, Any]:

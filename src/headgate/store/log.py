@@ -143,6 +143,6 @@ def superseded(forgotten: Iterable[Change]) -> list[Revision]:
 
 def _checksum(revision: int, deleted: int, *parts: bytes) -> int:
     """64 bits over everything the row says; the lengths keep a byte from moving to the next column unseen."""
-    lengths = b",".join([b"%d" % len(part) for part in parts])
-    digest = sha256(b"%d,%d,%s;%s" % (revision, deleted, lengths, b"".join(parts))).digest()
+    lengths = b",%d" * len(parts) % tuple(map(len, parts))
+    digest = sha256(b"%d,%d%s;%s" % (revision, deleted, lengths, b"".join(parts))).digest()
     return int.from_bytes(digest[:8], "big", signed=True)

@@ -318,7 +318,7 @@ class Connection:
     def _watch(self, head: Head, watch: Watch) -> None:
         self._phase = "watching"
         self._stream = Stream(watch, self._loop.time())
-        self._unfollow = self._hub.endpoint.follow(watch, self._wake)
+        self._unfollow = self._hub.endpoint.follow(self._stream, self._wake)
         self._pump(self._answer_head(head, 200, watch.content_type, watch.headers, None))
 
     def _wake(self) -> None:
