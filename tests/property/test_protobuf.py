@@ -28,7 +28,7 @@ def expressible(type: Type, value: Any) -> Any:
             if fields[key].embedded != "TypeMeta"
         }
     if type.kind == "list" and type.items is not None:
-        return [expressible(type.items, item) for item in value]
+        return [expressible(type.items, item) for item in value or ()]  # null in a map: an empty list
     if type.kind == "map" and type.items is not None:
         return {key: expressible(type.items, item) for key, item in value.items()}
     return value
@@ -54,7 +54,7 @@ def test_any_bytes_are_an_object_or_an_error(
 ) -> None:
     name, value = drawn
     assume(name in MESSAGES)
-    good = message(name, codec.convert(TABLES, name, value).obj)
+    good = message(name, expressible(Type("struct", ref=name), codec.convert(TABLES, name, value).obj))
     body = good[:at] + insert + good[at + delete :]
     read = MESSAGES.decode(name, body)
     if isinstance(read, dict):
