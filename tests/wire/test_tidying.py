@@ -49,8 +49,8 @@ def test_a_killed_process_is_finished_by_the_next(tmp_path: Path, wait_s: float)
     try:
         until_gone(server, f"{maps}/owner")
         until_gone(server, "/api/v1/namespaces/x")
-        left = [each["metadata"]["name"] for each in server.request("GET", "/api/v1/configmaps").json()["items"]]
-        assert set(left) == {"kube-root-ca.crt"}
+        left = [each["metadata"] for each in server.request("GET", "/api/v1/configmaps").json()["items"]]
+        assert [each["name"] for each in left if each["namespace"] == "x" or each["name"].startswith("m")] == []
     finally:
         server.disconnect()
         server.stop()
