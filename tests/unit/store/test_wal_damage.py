@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from headgate.store.backup.shell import back_up, examine
 from headgate.store.file.shell import FILE, Damaged
 from headgate.store.item import Item
 from headgate.store.journal.shell import Journal
@@ -37,6 +38,10 @@ def killed(root: Path, *, checkpointing: bool = False) -> Path:
         journal.checkpoint()
     journal.close(store.committed)
     return copy
+
+
+def silent(done: int, total: int) -> None:
+    pass
 
 
 def names(store: Store) -> list[str]:
@@ -96,7 +101,10 @@ def test_what_comes_before_the_damage_can_be_kept(tmp_path: Path, checkpointing:
         file.write(b"damaged")
     with pytest.raises(Damaged, match=r"commits in headgate\.db-wal cannot be read"):
         flips.load(folder)
-    done = salvage(folder, lambda done, total: None)
+    with pytest.raises(Damaged, match="cannot be read"):
+        back_up(folder, tmp_path / "copy.db")
+    assert "cannot be read" in examine(folder / FILE, silent, at_rest=False)[0]
+    done = salvage(folder, silent)
     assert "cannot be read" in done.problems[0]
     journal, store = flips.load(folder)
     journal.close(store.committed)

@@ -27,7 +27,9 @@ from headgate.store.file.shell import (
     StoreProblem,
     connect,
     connect_reading,
+    dropped_problem,
     explained,
+    is_served,
     read_head,
     sound_rows,
     take_folder,
@@ -63,6 +65,9 @@ def back_up(data: Path, target: Path, steps: Steps = SILENT) -> Copied:
         raise StoreProblem(f"{target} is there already: choose another name, or remove it")
     if not target.parent.is_dir():
         raise StoreProblem(f"{target.parent} is not a folder: make it first")
+    dropped = _dropped(data / FILE)
+    if dropped is not None:
+        raise Damaged(data / FILE, dropped)
     with _reading(data / FILE, at_rest=False) as (source, found):
         rows = sound_rows(source, data / FILE, found, steps.copying)
         return _write(rows, found, target, steps)
@@ -75,8 +80,19 @@ def restore(backup: Path, data: Path, steps: Steps = SILENT) -> Copied:
         return _write(rows, found.restored(), data / FILE, steps)
 
 
+def _dropped(path: Path) -> str | None:
+    """What a crash left and SQLite would drop; a server that runs has asked already."""
+    return None if is_served(path.parent) else dropped_problem(path)
+
+
 def examine(path: Path, progress: Progress, *, at_rest: bool) -> list[str]:
     """Everything that is wrong with the file at ``path``; reads on where a start would have stopped."""
+    dropped = None if at_rest else _dropped(path)
+    return problems(path, progress, at_rest=at_rest) if dropped is None else [dropped]
+
+
+def problems(path: Path, progress: Progress, *, at_rest: bool) -> list[str]:
+    """What is wrong with what SQLite can read."""
     try:
         connection = connect_reading(path, at_rest=at_rest)
     except Damaged as damaged:

@@ -86,6 +86,21 @@ def _take_lock(folder: Path) -> int:
     return lock
 
 
+def is_served(folder: Path) -> bool:
+    """Whether a process has taken the folder."""
+    try:
+        lock = os.open(folder / LOCK, os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(lock)
+    return False
+
+
 def connect(path: Path, *, create: bool) -> sqlite3.Connection:
     """Opens our file to write; with ``create`` makes one where there is none. Raises ``StoreProblem``."""
     try:

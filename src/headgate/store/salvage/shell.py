@@ -18,7 +18,7 @@ from typing import Final
 import msgspec
 
 from headgate.store import head, log
-from headgate.store.backup.shell import examine, sync_folder, write_rows
+from headgate.store.backup.shell import problems, sync_folder, write_rows
 from headgate.store.file.shell import (
     FILE,
     UNREADABLE,
@@ -59,12 +59,12 @@ def salvage(folder: Path, progress: Progress) -> Salvaged:
         aside = _copy_aside(folder)
         dropped = dropped_problem(aside / FILE)
         found = _best(aside, progress)
-        problems = [*([dropped] if dropped else []), *found.problems]
-        if not problems or not found.rows:
+        wrong = [*([dropped] if dropped else []), *found.problems]
+        if not wrong or not found.rows:
             shutil.rmtree(aside)
-            if not problems:
+            if not wrong:
                 return Salvaged(())
-            raise StoreProblem(f"nothing in {folder / FILE} can be kept ({problems[0]}): restore a backup")
+            raise StoreProblem(f"nothing in {folder / FILE} can be kept ({wrong[0]}): restore a backup")
         tally = Tally().plus(stored.checksum for stored in found.rows)
         wanted = Head(revision=found.last, clean=False, tally=tally).restored()
         partial = folder / f"{FILE}.partial"
@@ -74,7 +74,7 @@ def salvage(folder: Path, progress: Progress) -> Salvaged:
             (folder / f"{FILE}{name}").unlink(missing_ok=True)
         os.replace(partial, folder / FILE)
         sync_folder(folder)
-        return Salvaged(problems, len(found.rows), aside)
+        return Salvaged(wrong, len(found.rows), aside)
     finally:
         os.close(lock)
 
@@ -110,7 +110,7 @@ def _best(aside: Path, progress: Progress) -> _Found:
 def _read(path: Path, progress: Progress, *, at_rest: bool) -> _Found:
     """The rows that can be read and are what was written, from both ends."""
     try:
-        problems = examine(path, progress, at_rest=at_rest)
+        found_problems = problems(path, progress, at_rest=at_rest)
         connection = connect_reading(path, at_rest=at_rest)
     except Damaged as problem:
         return _Found((), Revision(0), [problem.what])
@@ -125,7 +125,7 @@ def _read(path: Path, progress: Progress, *, at_rest: bool) -> _Found:
         with contextlib.suppress(*UNREADABLE):
             known = head.read(connection.execute(head.READ).fetchall())
     last = max(max(found, default=0), known.revision if known else 0)
-    return _Found([found[key] for key in sorted(found)], Revision(last), problems)
+    return _Found([found[key] for key in sorted(found)], Revision(last), found_problems)
 
 
 def _readable(connection: sqlite3.Connection, statement: str) -> Iterator[log.Stored]:
