@@ -9,11 +9,13 @@ from __future__ import annotations
 import json
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness.both import Both, namespace_of
+from harness.embedded import EmbeddedServer
 from harness.objects import (
     CLASSES,
     CONFIG_MAPS,
@@ -30,6 +32,8 @@ from harness.objects import (
     priority_class,
     service,
 )
+from harness.processes import Process
+from harness.run import Run
 from harness.scenario import Case, Step, case, cases_of, delete, get, patch, post, put
 from harness.server import JSON_TYPE, Server
 
@@ -533,3 +537,43 @@ def test_of_many_at_once_exactly_as_many_pass_as_fit(governed: Both) -> None:
     codes, used = race(governed.ours)
     assert codes == [201] * 7 + [403] * 23
     assert used == {"pods": "7", "requests.cpu": "7"}
+
+
+@pytest.mark.parametrize("components", ["apiserver", "apiserver,controllers"])
+def test_a_real_quota_controller_agrees_with_the_books(kube_binaries: Path, tmp_path: Path, components: str) -> None:
+    """Alone it gives back what the server only charges; beside the server's own keeping it changes nothing."""
+    server = EmbeddedServer(tmp_path, kube_binaries / "kubectl", ("--components", components))
+    manager = Process(
+        [
+            str(kube_binaries / "kube-controller-manager"),
+            *(f"--kubeconfig={server.kubeconfig}", "--leader-elect=false", "--secure-port=0"),
+            *("--controllers=resourcequota-controller", "--use-service-account-credentials=false"),
+        ],
+        tmp_path / "kube-controller-manager.log",
+    )
+    hard = {"pods": "3", "requests.cpu": "3", "count/secrets": "5"}
+    steps = (
+        *made("q", hard),
+        post(PODS, asking("a", {"cpu": "1"})),
+        post(PODS, asking("b", {"cpu": "2"})),
+        post(SECRETS, {"metadata": {"name": "s"}}),
+        knows("q", {"pods": "2", "requests.cpu": "3", "count/secrets": "1"}),
+        post(PODS, asking("c", {"cpu": "1"})),
+        patch(f"{PODS}/a/status", {"status": {"phase": "Failed"}}),
+        knows("q", {"pods": "1", "requests.cpu": "2", "count/secrets": "1"}),
+        pod_now("b"),
+        delete(f"{SECRETS}/s"),
+        knows("q", {"pods": "0", "requests.cpu": "0", "count/secrets": "0"}),
+        post(PODS, asking("c", {"cpu": "1"})),
+        knows("q", {"pods": "1", "requests.cpu": "1", "count/secrets": "0"}),
+    )
+    try:
+        seen = Run(server, "beside").run(Case("beside", steps))
+    finally:
+        manager.stop()
+        server.disconnect()
+        server.stop()
+    assert [each.status for each in seen] == [201, 200, 201, 201, 201, 200, 403, 200, 200, 200, 200, 200, 201, 200]
+    for step, answer in zip(steps, seen, strict=True):
+        if step.holding:
+            assert answer.body["status"]["used"] == step.holding[1]
