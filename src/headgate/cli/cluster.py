@@ -269,7 +269,9 @@ async def _stop_serving(
 def _fleet(plan: Plan, client: Transport) -> Fleet:
     resources = {**RESOURCES, **plan.node_resources}
     wanted = make_nodes(plan.node_count, Template(resources=resources))
-    return Fleet(Hollow(Options(resources=resources), wanted), client)
+    # Without controllers of ours somebody else's watch over the nodes: theirs to untaint, ours to renew leases for.
+    options = Options(resources=resources, controller_manager="controllers" not in plan.components)
+    return Fleet(Hollow(options, wanted), client)
 
 
 def _controllers(authority: str) -> list[Controller]:
