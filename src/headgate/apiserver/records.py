@@ -66,7 +66,7 @@ def tidy(api: Api, kind: Kind, obj: Object) -> Object:
 
 def _keeps(api: Api, kind: Kind) -> bool:
     """Whether objects of ``kind`` are stored in its own version."""
-    return api.kinds.stored_view(kind) is kind
+    return kind.is_stored_version or api.kinds.stored_view(kind) is kind
 
 
 def is_kept(api: Api, kind: Kind) -> bool:
@@ -93,7 +93,10 @@ def moved(here: Kind, there: Kind, obj: Object) -> Object:
 
 def converter(api: Api, kind: Kind) -> Convert | None:
     """How to see objects of ``kind`` in its other versions; ``None`` for the many kinds that have but one."""
-    views = {view.api_version: view for view in api.kinds.by_storage(kind.resource)}
+    stored = api.kinds.by_storage(kind.resource)
+    if len(stored) == 1:
+        return None
+    views = {view.api_version: view for view in stored}
     if len(views) == 1:
         return None
 
@@ -144,7 +147,7 @@ def stamped(obj: Object, revision: Revision) -> Object:
 
 def make_item(api: Api, kind: Kind, obj: Object, revision: Revision) -> Item:
     """``obj`` as the write with this revision stores it. The caller's object is not changed."""
-    stored_kind, labels = api.kinds.stored_view(kind), kind.field_labels
+    stored_kind, labels = kind if kind.is_stored_version else api.kinds.stored_view(kind), kind.field_labels
     if kind.form is not None:
         stored_kind, labels = kind, kind.form.stored_labels
         obj = obj if kind.form.to_stored is None else kind.form.to_stored(obj)

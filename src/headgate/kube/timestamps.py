@@ -37,7 +37,12 @@ def parse_micro_time(text: str) -> int | str:
 
 
 def format_time(epoch_s: float) -> str:
-    minutes, second = divmod(floor(epoch_s), 60)
+    return _format_second(floor(epoch_s))
+
+
+@lru_cache(maxsize=64)
+def _format_second(epoch_s: int) -> str:
+    minutes, second = divmod(epoch_s, 60)
     hours, minute = divmod(minutes, 60)
     days, hour = divmod(hours, 24)
     year, month, day = _date(days)

@@ -114,6 +114,11 @@ class Kind(msgspec.Struct, frozen=True):
         return self.gvk.api_version
 
     @property
+    def is_stored_version(self) -> bool:
+        """Whether its objects are kept as it shows them."""
+        return self.version == self.stored_version and (self.group, self.plural) == self.stored_as
+
+    @property
     def list_kind(self) -> str:
         return self.own_list_kind or f"{self.kind}List"
 

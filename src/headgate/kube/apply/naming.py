@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Final
 
 from headgate.kube.schema import GroupVersionKind
@@ -13,8 +14,14 @@ def manager_name(field_manager: str, user_agent: str) -> str:
     """``field_manager``, else the printable characters before the first ``/`` of ``user_agent``, 128 bytes at most."""
     if field_manager:
         return field_manager
+    program = user_agent.partition("/")[0]
+    return _printable(program) if len(program) <= MAX_NAME_BYTES else _printable.__wrapped__(program)
+
+
+@lru_cache(maxsize=256)
+def _printable(text: str) -> str:
     out, size = [], 0
-    for char in user_agent.partition("/")[0]:
+    for char in text:
         if not char.isprintable():
             continue
         size += len(char.encode())
