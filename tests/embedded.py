@@ -112,6 +112,8 @@ class Embedded:
                 effect = steps.send(self._perform(effect))
         except StopIteration as done:
             answer: Response | Watch = done.value
+            if isinstance(answer, Watch):
+                answer.ask = lambda call, tell: tell(self._webhook(call))
             return answer
 
     def _perform(self, effect: object) -> object:

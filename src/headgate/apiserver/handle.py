@@ -35,6 +35,7 @@ from headgate.apiserver.api import Api
 from headgate.apiserver.audit import event as audit
 from headgate.apiserver.call import Call
 from headgate.apiserver.custom import paths
+from headgate.apiserver.custom.conversion import ConversionFailed, Conversions, Replay, Unconverted
 from headgate.apiserver.kinds.kind import Kind
 from headgate.apiserver.kinds.rows.row import CREATE
 from headgate.apiserver.messages import Audit, Effect, Moment, Request, Response
@@ -46,6 +47,7 @@ from headgate.kube import errors, names, status, timestamps
 Answering = Generator[Effect, Any, "Response | Watch"]
 Verb = Callable[[Call], Generator[Effect, Any, Response]]
 
+_MAX_CONVERSIONS: Final = 32  # a request asks once for what it reads, and once more for what it writes
 MAX_BODY_BYTES: Final = 3 * 1024 * 1024
 
 _VERBS: Final = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
@@ -123,7 +125,28 @@ def _resource(api: Api, request: Request, moment: Moment, route: routes.Route, k
     output = negotiation.output(request.header("accept"), pretty=pretty)
     if isinstance(output, status.ApiError):
         return views.refuse(output)
-    call = Call(api, request, moment, route, kind, user, output)
+    if kind.form is None or kind.form.webhook is None:
+        return (yield from _act(Call(api, request, moment, route, kind, user, output), verb))
+    conversions, replay = Conversions(kind.form.webhook, moment), Replay(moment)
+    kind = conversions.bound(kind)
+    for _ in range(_MAX_CONVERSIONS):
+        call = Call(api, request, replay.again(), route, kind, user, output)
+        try:
+            answer = yield from _act(call, verb)
+        except Unconverted as need:
+            yield from conversions.fetch(need)
+        except ConversionFailed as problem:
+            return views.refused(call, status.unknown_error(str(problem)))
+        else:
+            if isinstance(answer, Watch):
+                answer.conversions = conversions
+            return answer
+    return views.refused(call, status.internal_error("objects change faster than their webhook converts them"))
+
+
+def _act(call: Call, verb: str) -> Answering:
+    """The verb's work, once the kind and the form of the answer are known."""
+    route, kind = call.route, call.kind
     if kind.deprecated:
         call.warn(kind.deprecated)
     refusal = _unfit(call)

@@ -7,12 +7,13 @@ way in and out (``apiserver/kinds/conversion.py``).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from headgate.apiserver.api import Api
+from headgate.apiserver.custom.conversion import Unconverted
 from headgate.apiserver.kinds.conversion import from_stored, to_stored
 from headgate.apiserver.kinds.kind import Kind
 from headgate.kube.apply import Convert, Converted
@@ -86,9 +87,10 @@ def moved(here: Kind, there: Kind, obj: Object) -> Object:
     """``obj`` of the version of ``here`` in the version of ``there``, which is stored in the same place."""
     if here is there:
         return obj
-    return (
-        {**obj, "apiVersion": there.api_version} if here.form is not None else from_stored(there, to_stored(here, obj))
-    )
+    if here.form is not None:
+        convert = here.form.convert
+        return {**obj, "apiVersion": there.api_version} if convert is None else convert(obj, there.api_version)
+    return from_stored(there, to_stored(here, obj))
 
 
 def converter(api: Api, kind: Kind) -> Convert | None:
@@ -104,18 +106,17 @@ def converter(api: Api, kind: Kind) -> Convert | None:
         here, there = views.get(obj.get("apiVersion", "")), views.get(api_version)
         if here is None or there is None:
             return None
-        if here.form is not None:
-            return _as_if(api, there, obj)
+        if kind.form is not None:
+            return _as_if(api, there, moved(kind, there, obj))
         return Converted(api.form(there).typed.shape, tidy(api, there, moved(here, there, obj)))
 
     return convert
 
 
 def _as_if(api: Api, kind: Kind, obj: Object) -> Converted | str:
-    """A custom object with another version's name on it: what it is then, or what that version has not heard of."""
+    """A custom object that says it is of ``kind``: what it is then, or what that version has not heard of."""
     shape = api.form(kind).typed.shape
-    moved = {**obj, "apiVersion": kind.api_version}
-    return check(shape, moved, duplicates=True) or Converted(shape, moved)
+    return check(shape, obj, duplicates=True) or Converted(shape, obj)
 
 
 def read_back(kind: Kind, obj: Object) -> Object:
@@ -124,6 +125,20 @@ def read_back(kind: Kind, obj: Object) -> Object:
     if form is None or form.to_stored is None or form.from_stored is None:
         return obj
     return form.from_stored(form.to_stored(obj))
+
+
+def gather(api: Api, kind: Kind, items: Sequence[Item]) -> None:
+    """Ask for all these objects at once, if a webhook must convert them: :class:`Unconverted` names the others."""
+    if kind.form is None or kind.form.convert is None:
+        return
+    missing: list[Object] = []
+    for item in items:
+        try:
+            load(api, kind, item)
+        except Unconverted as need:
+            missing += need.objects
+    if missing:
+        raise Unconverted(missing, kind.api_version)
 
 
 def serve(api: Api, kind: Kind, item: Item) -> bytes:

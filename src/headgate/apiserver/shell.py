@@ -12,14 +12,26 @@ import random
 import time
 import uuid
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from functools import partial
 from typing import Any, Final
 
 from headgate.apiserver.access.authentication import authenticate
 from headgate.apiserver.access.user import User
 from headgate.apiserver.api import Api
+from headgate.apiserver.custom.catalog import DEFINITIONS
 from headgate.apiserver.followers import Followers
 from headgate.apiserver.handle import Answering, handle
-from headgate.apiserver.messages import Audit, CallWebhooks, Commit, Effect, Moment, Request, Response
+from headgate.apiserver.messages import (
+    Audit,
+    CallWebhooks,
+    Commit,
+    Effect,
+    Moment,
+    Request,
+    Response,
+    WebhookAnswer,
+    WebhookCall,
+)
 from headgate.apiserver.streams import Stream
 from headgate.apiserver.watching import Watch
 from headgate.apiserver.webhooks.shell import Webhooks
@@ -61,6 +73,7 @@ class Endpoint:
         self._followers: Final[dict[str, Followers[_Follower]]] = {}  # by resource
         self._waiting: Final[list[tuple[Revision, asyncio.Future[bool]]]] = []
         self._webhooks: Final = Webhooks()
+        self._questions: Final[set[asyncio.Task[None]]] = set()
         self.stopping = False
 
     def attach(self, committer: Committer) -> None:
@@ -72,6 +85,10 @@ class Endpoint:
         by_resource: dict[str, list[Change]] = {}
         for change in changes:
             by_resource.setdefault(change.item.resource, []).append(change)
+        if DEFINITIONS in by_resource:
+            # A change of a definition ends the watches of its kind, whose own resource did not change.
+            for resource in self._followers:
+                self._wake_all(resource)
         for resource, its_changes in by_resource.items():
             followers = self._followers.get(resource)
             if followers is not None:
@@ -94,6 +111,8 @@ class Endpoint:
 
     async def close(self) -> None:
         """Let go of the connections to webhooks."""
+        for question in self._questions:
+            question.cancel()
         await self._webhooks.close()
 
     def user_of(self, request: Request) -> User | None:
@@ -112,16 +131,36 @@ class Endpoint:
         try:
             return self._continue(steps, next(steps))
         except StopIteration as done:
-            answered: Response | Watch = done.value
-            return answered
+            return self._served(done.value)
 
     async def _continue(self, steps: Answering, effect: Effect) -> Response | Watch:
         try:
             while True:
                 effect = steps.send(await self._perform(effect))
         except StopIteration as done:
-            answered: Response | Watch = done.value
-            return answered
+            return self._served(done.value)
+
+    def _served(self, answer: Response | Watch) -> Response | Watch:
+        """A watch may have to ask a webhook, long after it was answered."""
+        if isinstance(answer, Watch):
+            answer.ask = partial(self._ask, answer.resource)
+        return answer
+
+    def _wake_all(self, resource: str) -> None:
+        """Have every watch of a resource look, whatever it has seen."""
+        followers = self._followers.get(resource)
+        for stream, wake in followers.everybody() if followers is not None else ():
+            stream.wake(Revision(0))
+            wake()
+
+    def _ask(self, resource: str, call: WebhookCall, tell: Callable[[WebhookAnswer], None]) -> None:
+        async def ask() -> None:
+            tell((await self._webhooks.call((call,)))[0])
+            self._wake_all(resource)
+
+        task = asyncio.get_running_loop().create_task(ask())
+        self._questions.add(task)
+        task.add_done_callback(self._questions.discard)
 
     async def _perform(self, effect: Effect) -> object:
         match effect:

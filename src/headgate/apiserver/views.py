@@ -107,6 +107,7 @@ def item_answer(call: Call, code: int, item: Item) -> Response:
 
 
 def list_answer(call: Call, items: Sequence[Item], list_meta: Object) -> Response:
+    records.gather(call.api, call.kind, items)
     if call.output.view == "object":
         return answer(call, 200, _plain_list(call, items, list_meta))
     objects = [records.load(call.api, call.kind, item) for item in items]

@@ -7,15 +7,17 @@ ends with the 410 event that makes clients list again. The transport decides whe
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from headgate.apiserver import options, reading, records, revisions, views
 from headgate.apiserver.call import Call
+from headgate.apiserver.custom.conversion import ConversionFailed, Conversions, Unconverted
 from headgate.apiserver.followers import Interest
-from headgate.apiserver.messages import Effect, Response
+from headgate.apiserver.kinds.form import Form
+from headgate.apiserver.messages import Effect, Response, WebhookAnswer, WebhookCall
 from headgate.apiserver.negotiation import JSON
 from headgate.apiserver.warning_headers import warning_headers
 from headgate.kube import fields, status
@@ -25,6 +27,9 @@ _encoder: Final = msgspec.json.Encoder()
 _INITIAL_EVENTS_END: Final = {"k8s.io/initial-events-end": "true"}
 _MIN_TIMEOUT_S: Final = 1800
 _CHANGES_AT_ONCE: Final = 1000  # a watch that is far behind must not copy the whole past to give out a piece of it
+
+
+Ask = Callable[[WebhookCall, Callable[[WebhookAnswer], None]], None]
 
 
 class Watch:
@@ -40,7 +45,12 @@ class Watch:
         self._headers_sent = False
         self._initial_due = bool(wanted.send_initial_events) and failure is None
         self._initial_begun = False
-        self._initial_items: Iterator[Item] = iter(())
+        self._initial_items: Sequence[Item] = ()
+        self._initial_at = 0
+        self._served: Final = _served_form(call)
+        self._asking = False
+        self.conversions: Conversions | None = None  # of a kind whose versions a webhook converts
+        self.ask: Ask | None = None  # how that webhook is asked; set by who serves the watch
         self.ended = False
         self.behind = False  # the last `take` left something for the next
         self.resource: Final = call.kind.resource
@@ -71,11 +81,44 @@ class Watch:
 
     def pull(self) -> Iterator[bytes]:
         """Events that became visible since the last pull. Whoever stops in the middle goes on from there next time."""
-        if self.ended:
+        if self.ended or self._asking:
             return
         if self._failure is not None:
             yield self._end(self._failure)
             return
+        while True:
+            try:
+                yield from self._events()
+            except Unconverted as need:
+                if self._wait_for(need):
+                    return
+            except ConversionFailed as problem:
+                yield self._end(status.unknown_error(str(problem)))
+                return
+            else:
+                break
+        if self.conversions is not None:
+            self.conversions.forget()
+        if _served_form(self._call) is not self._served:
+            self.ended = True  # its definition changed, or is gone: the client comes back and sees
+
+    def _wait_for(self, need: Unconverted) -> bool:
+        """Have objects converted; whether the answer is still to come."""
+        if self.conversions is None or self.ask is None:
+            raise ConversionFailed("nobody converts objects for this watch")
+        conversions = self.conversions
+
+        def tell(answer: WebhookAnswer) -> None:
+            conversions.learn(need, answer)
+            self._asking = False
+
+        call = conversions.request(need)
+        if call is not None:
+            self._asking = True
+            self.ask(call, tell)
+        return self._asking
+
+    def _events(self) -> Iterator[bytes]:
         yield from self._initial()
         store = self._call.api.store
         while self._position < store.committed:
@@ -84,8 +127,8 @@ class Watch:
                 yield self._end(status.too_old_resource_version(self._position, changes.oldest))
                 return
             for change in changes:
-                self._position = change.revision
                 event = self._event_of(change)
+                self._position = change.revision
                 if event is not None:
                     yield event
             if len(changes) < _CHANGES_AT_ONCE:
@@ -93,6 +136,8 @@ class Watch:
 
     def catch_up(self, upto: Revision | None = None) -> None:
         """Pass over changes up to a revision (those that are committed), none of which concerns this watch."""
+        if self._asking:  # what waits to be converted does
+            return
         self._position = max(self._position, self._call.api.store.committed if upto is None else upto)
 
     def bookmark(self) -> bytes:
@@ -109,10 +154,13 @@ class Watch:
             page = store.page(self.resource, self._namespace(), at=None, after=None, limit=0)
             self._position = store.committed
             if isinstance(page, Page):  # the newest revision is never compacted
-                self._initial_items = iter(page.items)
-        for item in self._initial_items:
-            if self._selects(item):
-                yield self._encode("ADDED", records.serve(call.api, call.kind, item))
+                self._initial_items = [item for item in page.items if self._selects(item)]
+        records.gather(call.api, call.kind, self._initial_items[self._initial_at :])
+        while self._initial_at < len(self._initial_items):
+            event = self._encode("ADDED", records.serve(call.api, call.kind, self._initial_items[self._initial_at]))
+            self._initial_at += 1
+            yield event
+        self._initial_items = ()
         self._initial_due = False
         if self._wanted.allow_bookmarks:
             yield self._encode("BOOKMARK", self._bookmark_object(_INITIAL_EVENTS_END))
@@ -174,6 +222,14 @@ def _interest(call: Call, wanted: options.ListOptions) -> Interest:
         if each.operator == "=":
             return Interest(call.namespace, each.field, each.value)
     return Interest(call.namespace)
+
+
+def _served_form(call: Call) -> Form | None:
+    """The form in which objects of this kind are served now; None for built-in kinds, which never change."""
+    if call.kind.form is None:
+        return None
+    kind = call.api.kinds.by_resource(call.kind.group, call.kind.version, call.kind.plural)
+    return None if kind is None else kind.form
 
 
 def _restamped(call: Call, item: Item, revision: Revision) -> dict[str, Any]:

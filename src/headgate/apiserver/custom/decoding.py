@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from headgate.apiserver.kinds.form import ConvertObject
 from headgate.kube.codec import Decoded
 from headgate.kube.errors import quote
 from headgate.kube.json_text import whole
@@ -27,14 +28,17 @@ _INT64: Final = range(-(2**63), 2**63)
 
 
 class Decoder:
-    """``roots``: the schemas of all versions of the kind, by ``apiVersion``."""
+    """``roots``: the schemas of all versions of the kind, by ``apiVersion``; ``convert`` changes the version."""
 
-    def __init__(self, schemas: Schemas, gvk: GroupVersionKind, roots: Mapping[str, Node], stored: str) -> None:
+    def __init__(
+        self, schemas: Schemas, gvk: GroupVersionKind, roots: Mapping[str, Node], stored: str, convert: ConvertObject
+    ) -> None:
         self._metadata: Final = Metadata(schemas)
         self._gvk: Final = gvk
         self._roots: Final = roots
         self._root: Final = roots[gvk.api_version]
         self._stored: Final = stored
+        self._convert: Final = convert
 
     def decode(self, value: Any) -> Decoded:
         """The caller keeps ``value``; what is given back shares nothing with it."""
@@ -73,8 +77,7 @@ class Decoder:
 
     def to_stored(self, obj: Object) -> Object:
         """``obj``, which the caller keeps, as the store keeps it."""
-        stored: Object = _plain(obj)
-        self._move(stored, self._stored)
+        stored = self._move(_plain(obj), self._stored)
         fill(stored, self._roots[self._stored])
         return stored
 
@@ -84,15 +87,21 @@ class Decoder:
         prune(stored, root)
         drop_nulls(stored, root)
         fill(stored, root)
-        if stored["apiVersion"] != self._gvk.api_version:
-            self._move(stored, self._gvk.api_version)
-        return stored
+        if stored["apiVersion"] == self._gvk.api_version:
+            return stored
+        return self._move(stored, self._gvk.api_version)
 
-    def _move(self, obj: Object, api_version: str) -> None:
-        obj["apiVersion"] = api_version
+    def _move(self, obj: Object, api_version: str) -> Object:
+        moved: Object = _plain(self._convert(obj, api_version))
         root = self._roots[api_version]
-        prune(obj, root)
-        drop_nulls(obj, root)
+        prune(moved, root)
+        drop_nulls(moved, root)
+        return moved
+
+
+def rename(obj: Object, api_version: str) -> Object:
+    """The plainest conversion: all versions are the same but for their name."""
+    return {**obj, "apiVersion": api_version}
 
 
 def _plain(value: Any) -> Any:

@@ -13,9 +13,10 @@ from typing import Any, Final
 import msgspec
 
 from headgate.apiserver.custom.columns import SCALE, make_printer
-from headgate.apiserver.custom.decoding import Decoder
+from headgate.apiserver.custom.conversion import read_webhook
+from headgate.apiserver.custom.decoding import Decoder, rename
 from headgate.apiserver.custom.strategy import make_strategy
-from headgate.apiserver.kinds.form import ALWAYS, Form, ScalePaths
+from headgate.apiserver.kinds.form import ALWAYS, ConvertObject, Form, ScalePaths
 from headgate.apiserver.kinds.kind import METADATA_LABELS, FieldLabel, Kind, Subresource
 from headgate.apiserver.kinds.table import version_order
 from headgate.kube.schema import GroupVersionKind, Schemas
@@ -121,11 +122,12 @@ def _make_form(
 ) -> Form:
     schema = _schema(version)
     stored_api_version = GroupVersionKind(spec["group"], stored_version, "").api_version
-    decoder = Decoder(schemas, gvk, roots, stored_api_version)
+    webhook = read_webhook(spec)
+    decoder = Decoder(schemas, gvk, roots, stored_api_version, rename)
     subresources = version.get("subresources") or {}
     scale = _scale_paths(subresources.get("scale"))
-    is_stored = version["name"] == stored_version
-    return Form(
+    is_kept = version["name"] == stored_version
+    form = Form(
         decode=decoder.decode,
         default=decoder.default,
         emit=decoder.emit,
@@ -143,11 +145,21 @@ def _make_form(
         printer=make_printer(version.get("additionalPrinterColumns") or ()),
         scale_printer=SCALE,
         scale=scale,
-        to_stored=None if is_stored else decoder.to_stored,
+        to_stored=None if is_kept else decoder.to_stored,
         from_stored=decoder.revive,
-        since=since if is_stored else ALWAYS,
+        since=since if is_kept else ALWAYS,
         stored_labels=stored_labels,
+        webhook=webhook,
     )
+    if webhook is None:
+        return form
+
+    def bind(convert: ConvertObject) -> Form:
+        asking = Decoder(schemas, gvk, roots, stored_api_version, convert)
+        to_stored = None if is_kept else asking.to_stored
+        return msgspec.structs.replace(form, to_stored=to_stored, from_stored=asking.revive, convert=convert)
+
+    return msgspec.structs.replace(form, bind=bind)
 
 
 def _schema(version: Object) -> Object:

@@ -20,6 +20,7 @@ from headgate.kube.schema import GroupVersionKind, Schemas
 from headgate.kube.strategy import STRATEGIES, Strategy
 
 if TYPE_CHECKING:
+    from headgate.apiserver.custom.conversion import Webhook
     from headgate.apiserver.kinds.kind import FieldLabel
     from headgate.apiserver.tables.printer import Printer
 
@@ -33,6 +34,7 @@ def _same(obj: Object) -> Object:
     return obj
 
 
+ConvertObject = Callable[[Object, str], Object]  # to another version
 ALWAYS: Final = 2**63  # above every revision
 
 
@@ -67,6 +69,9 @@ class Form(msgspec.Struct, frozen=True, kw_only=True):
     from_stored: Callable[[Object], Object] | None = None
     since: int = ALWAYS
     stored_labels: tuple[FieldLabel, ...] = ()
+    convert: ConvertObject | None = None  # between versions, if that is more than another name
+    webhook: Webhook | None = None  # who knows how to convert
+    bind: Callable[[ConvertObject], Form] | None = None  # this form with that knowledge at hand
 
 
 def table_form(schemas: Schemas, type_name: str, gvk: GroupVersionKind) -> Form:

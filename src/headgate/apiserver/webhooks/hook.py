@@ -111,9 +111,9 @@ def _compile(key: str, hook: Object) -> Hook:
         key=key,
         name=hook.get("name", ""),
         rules=tuple(_rule(rule) for rule in hook.get("rules") or ()),
-        url=_service_url(service) if service else _clean(client.get("url") or ""),
+        url=service_url(service) if service else clean_url(client.get("url") or ""),
         service=Service(service.get("namespace", ""), service.get("name", "")) if service else None,
-        ca_bundle=_bytes(client.get("caBundle") or ""),
+        ca_bundle=decode_bundle(client.get("caBundle") or ""),
         equivalent=hook.get("matchPolicy", "Equivalent") == "Equivalent",
         namespaces=labels.from_label_selector(hook.get("namespaceSelector") or {}),
         objects=labels.from_label_selector(hook.get("objectSelector") or {}),
@@ -139,19 +139,21 @@ def _rule(rule: Object) -> Rule:
     )
 
 
-def _service_url(service: Object) -> str:
+def service_url(service: Object) -> str:
+    """Where a Service is reached, if there is a network that leads to it."""
     host = f"{service.get('name', '')}.{service.get('namespace', '')}.svc:{service.get('port', 443)}"
-    return _clean(f"https://{host}/{(service.get('path') or '').removeprefix('/')}")
+    return clean_url(f"https://{host}/{(service.get('path') or '').removeprefix('/')}")
 
 
-def _clean(url: str) -> str:
+def clean_url(url: str) -> str:
     """As Kubernetes' client writes it: no empty step in the path, no dots, no slash at its end."""
     scheme, _, rest = url.partition("://")
     host, _, path = rest.partition("/")
     return f"{scheme}://{host}{normpath('/' + path.lstrip('/'))}"
 
 
-def _bytes(text: str) -> bytes:
+def decode_bundle(text: str) -> bytes:
+    """A ``caBundle`` as it stands in JSON."""
     try:
         return base64.b64decode(text, validate=True)
     except binascii.Error:

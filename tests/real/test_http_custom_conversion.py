@@ -1,0 +1,194 @@
+"""Versions that a webhook converts, on both servers: one webhook answers both."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from harness.both import Both
+from harness.hooks import HookServer, Raw
+from harness.scenario import (
+    TABLE,
+    Case,
+    Edited,
+    apply,
+    case,
+    cases_of,
+    delete,
+    events,
+    get,
+    open_watch,
+    patch,
+    post,
+    put,
+)
+from harness.server import Server
+from real.custom_kinds import DEFINITIONS, GROUP, INTEGER, STRING, definition, of, served, version
+
+pytestmark = pytest.mark.real
+
+PLACE = f"/apis/{GROUP}/{{version}}/namespaces/{{ns}}/boxes"
+V1, V2 = PLACE.replace("{version}", "v1"), PLACE.replace("{version}", "v2")
+SPOILED: dict[str, Any] = {
+    "failure": {"result": {"status": "Failure", "message": "I would rather not"}},
+    "silence": {"result": {}},
+    "nothing": {"convertedObjects": []},
+    "uid": {"uid": "other"},
+}
+
+
+def boxes(hook: HookServer) -> Any:
+    client = {"url": hook.url("/convert"), "caBundle": base64.b64encode(hook.ca).decode()}
+    return definition(
+        "boxes",
+        "Box",
+        version("v1", of(spec=of(size=INTEGER, note=STRING)), subresources={"status": {}}),
+        version(
+            "v2",
+            of(spec=of(inner=of(size=INTEGER, color={**STRING, "default": "red"}), note=STRING)),
+            storage=False,
+            additionalPrinterColumns=[{"name": "Size", "type": "integer", "jsonPath": ".spec.inner.size"}],
+        ),
+        conversion={"strategy": "Webhook", "webhook": {"clientConfig": client, "conversionReviewVersions": ["v1"]}},
+    )
+
+
+def convert(review: Any) -> Any:
+    """What a note of an object says is done to it; all else is converted."""
+    request = review["request"]
+    notes: set[str] = {(each.get("spec") or {}).get("note") or "" for each in request["objects"]}
+    made = [converted(each, request["desiredAPIVersion"]) for each in request["objects"]]
+    response = {"uid": request["uid"], "convertedObjects": made, "result": {"status": "Success"}}
+    if "bytes" in notes:
+        return Raw(b"this is not JSON")
+    if "code" in notes:
+        return Raw(b"out of order", 503, {"Content-Type": "text/plain"})
+    for note in notes & SPOILED.keys():
+        response |= SPOILED[note]
+    for note in notes & {"name", "kind", "version", "labels", "annotations"}:
+        _spoil_object(made[0], note)
+    return {"kind": review["kind"], "apiVersion": review["apiVersion"], "response": response}
+
+
+def _spoil_object(obj: Any, note: str) -> None:
+    match note:
+        case "name":
+            obj["metadata"] = {**obj["metadata"], "name": "other"}
+        case "kind":
+            obj["kind"] = "Other"
+        case "version":
+            obj["apiVersion"] = f"{GROUP}/v9"
+        case "labels":
+            obj["metadata"] = {**obj["metadata"], "labels": {"not valid": "x"}}
+        case _:
+            obj["metadata"] = {**obj["metadata"], "annotations": {"converted": "yes"}, "finalizers": ["a/b"]}
+
+
+def converted(obj: Any, wanted: str) -> Any:
+    spec = dict(obj.get("spec") or {})
+    if wanted.endswith("/v2") and "size" in spec:
+        spec["inner"] = {"size": spec.pop("size")}
+    if wanted.endswith("/v1") and "inner" in spec:
+        spec["size"] = (spec.pop("inner") or {}).get("size", 0)
+    return {**obj, "apiVersion": wanted, "spec": spec}
+
+
+@pytest.fixture(scope="module")
+def prepared(both: Both, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
+    with HookServer(tmp_path_factory.mktemp("hooks")) as hook:
+        hook.hooks["/convert"] = convert
+        wanted = boxes(hook)
+
+        def define(server: Server) -> None:
+            body = json.dumps(wanted).encode()
+            answer = server.request("POST", DEFINITIONS, {"Content-Type": "application/json"}, body)
+            assert answer.status in (201, 409), answer.body
+            served(server, wanted)
+
+        both.on_each(define)
+        yield both
+        both.on_each(lambda server: server.request("DELETE", f"{DEFINITIONS}/boxes.{GROUP}"))
+
+
+def box(name: str = "a", **spec: Any) -> dict[str, Any]:
+    return {"apiVersion": f"{GROUP}/v1", "kind": "Box", "metadata": {"name": name}, "spec": spec}
+
+
+def box2(name: str = "a", size: Any = 1, **spec: Any) -> dict[str, Any]:
+    return {**box(name, inner={"size": size}, **spec), "apiVersion": f"{GROUP}/v2"}
+
+
+CASES = cases_of(
+    [
+        case(
+            "a converted object",
+            post(V1, box(size=3)).named("a"),
+            get(f"{V2}/a").named("b"),
+            put(f"{V2}/a", Edited("b", {"spec": {"inner": {"size": 4}}})),
+            get(f"{V1}/a"),
+            patch(f"{V2}/a", {"spec": {"inner": {"size": 5, "color": "blue"}}}),
+            patch(f"{V2}/a", [{"op": "replace", "path": "/spec/inner/size", "value": 6}], "json"),
+            get(f"{V1}/a"),
+            get(V2),
+            get(V2, TABLE),
+            delete(f"{V2}/a"),
+        ),
+        case(
+            "created in the version that is not stored",
+            post(V2, box2(size=7)),
+            get(f"{V1}/a"),
+            post(f"{V2}?dryRun=All", box2("b")),
+            post(V2, box2("c", size="x")),
+            post(V2, box2("a")),
+        ),
+        case(
+            "applied in two versions",
+            apply(f"{V1}/a", box(size=1), "one"),
+            apply(f"{V2}/a", box2(size=2), "two"),
+            apply(f"{V2}/a", box2(size=2), "two", force=True),
+            apply(f"{V1}/a", box(size=2), "one"),
+            apply(f"{V1}/a", box(note="mine"), "one"),
+            get(f"{V1}/a"),
+        ),
+        case(
+            "a status beside a conversion",
+            post(V1, box(size=1)),
+            patch(f"{V1}/a/status", {"status": {"x": 1}}),
+            get(f"{V2}/a"),
+        ),
+        case(
+            "watched in the version that is not stored",
+            post(V1, box(size=1)).named("z"),
+            open_watch("w", f"{V2}?resourceVersion=${{z:/metadata/resourceVersion}}"),
+            patch(f"{V1}/a", {"spec": {"size": 2}}),
+            patch(f"{V2}/a", {"spec": {"inner": {"size": 3}}}),
+            events("w", 2),
+        ),
+        *(
+            case(
+                f"a webhook that spoils {note}",
+                post(V1, box(size=1, note=note)),
+                get(f"{V2}/a"),
+                get(f"{V1}/a"),
+                post(V2, box2("b", note=note)),
+            )
+            for note in ("failure", "silence", "nothing", "uid", "bytes", "code", "name", "kind", "version", "labels")
+        ),
+        case(
+            "a webhook may annotate",
+            post(V1, box(size=1, note="annotations")),
+            get(f"{V2}/a"),
+            post(V2, box2("b", note="annotations")),
+            get(f"{V1}/b"),
+        ),
+    ]
+)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_converted_objects_are_answered_the_same(prepared: Both, case: Case) -> None:
+    prepared.agree(case)
