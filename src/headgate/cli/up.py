@@ -11,9 +11,10 @@ from typing import Final, Literal
 import click
 import msgspec
 
-from headgate.cli.cluster import COMPONENTS, Plan, UpProblem, run
+from headgate.cli.cluster import run
 from headgate.cli.credentials import Access
 from headgate.cli.logs import log_options
+from headgate.cli.plan import COMPONENTS, Plan, UpProblem
 from headgate.kube.features import DEFAULTS, listing, parse_features
 
 _DEFAULT_LISTEN: Final = "127.0.0.1:6443"

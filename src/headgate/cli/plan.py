@@ -1,0 +1,86 @@
+"""What `headgate up` was asked for, checked as far as it can be without touching anything.
+
+``cli/up.py`` reads the command line and makes a :class:`Plan` of it; ``cli/cluster.py`` carries it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from headgate.cli.credentials import Access
+from headgate.kube import quantity, timestamps
+from headgate.kube.features import Features
+
+COMPONENTS: Final = ("apiserver", "nodes", "controllers")
+
+
+class UpProblem(Exception):
+    """The cluster cannot start; the text is one line with the fix in it."""
+
+
+class Plan(msgspec.Struct, frozen=True):
+    data: Path
+    host: str
+    port: int
+    kubeconfig: Path
+    components: frozenset[str]
+    node_count: int
+    node_resources: Mapping[str, str]
+    features: Features
+    access: Access
+    event_ttl_s: float = 3600.0
+
+    @classmethod
+    def parse(
+        cls,
+        *,
+        data: Path,
+        listen: str,
+        kubeconfig: Path,
+        components: str,
+        node_count: int,
+        node_resources: Mapping[str, str],
+        further_resources: Sequence[str],
+        features: Features,
+        access: Access,
+        event_ttl: str = "1h",
+    ) -> Plan | str:
+        """A plan from what was typed, or what is wrong with it."""
+        host, colon, port = listen.rpartition(":")
+        if not colon or not port.isdigit() or int(port) > 65535:
+            return f"--listen {listen!r} is not HOST:PORT; try 127.0.0.1:6443"
+        chosen = frozenset(each.strip() for each in components.split(",") if each.strip())
+        unknown = sorted(chosen - set(COMPONENTS))
+        if unknown:
+            return f"--components names {', '.join(unknown)}, which is not one of {', '.join(COMPONENTS)}"
+        if "apiserver" not in chosen:
+            return "--components must name apiserver: nothing else runs without it"
+        resources = dict(node_resources)
+        for text in further_resources:
+            name, equals, amount = text.partition("=")
+            if not equals:
+                return f"--node-resource {text!r} is not NAME=QUANTITY; try nvidia.com/gpu=4"
+            resources[name] = amount
+        for name, amount in resources.items():
+            problem = quantity.parse(amount)
+            if isinstance(problem, str):
+                return f"{amount!r} is not an amount of {name}: {problem}"
+        ttl_ns = timestamps.parse_duration(event_ttl)
+        if isinstance(ttl_ns, str) or ttl_ns < 0:
+            return f"--event-ttl {event_ttl!r} is not a duration; try 1h, 90m, or 0 to keep events for ever"
+        return cls(
+            data=data,
+            host=host.strip("[]") or "127.0.0.1",
+            port=int(port),
+            kubeconfig=kubeconfig,
+            components=chosen,
+            node_count=node_count,
+            node_resources=resources,
+            features=features,
+            access=access,
+            event_ttl_s=ttl_ns / 1e9,
+        )
