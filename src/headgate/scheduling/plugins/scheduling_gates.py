@@ -1,0 +1,40 @@
+"""SchedulingGates (KEP-3521): a pod with a scheduling gate is not tried.
+
+Gates that another plugin of ours owns do not count here, since that plugin holds the pod itself. The one event that
+helps is the loss of the last gate that counts (``events.gates_eliminated``): losing one of two changes nothing. Time
+changes nothing either, so a gated pod is never looked at again for its own sake and costs nothing while it waits.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final
+
+from headgate.kube.gates import waiting_message
+from headgate.scheduling.contract import Rejection
+from headgate.scheduling.events import POD_GATES_ELIMINATED, UNSCHEDULABLE_POD, Owned, nobody_owns, on
+from headgate.scheduling.podlike import PodLike
+
+_LIFTED: Final = on(UNSCHEDULABLE_POD, POD_GATES_ELIMINATED)
+
+
+class SchedulingGates:
+    """``enabled`` is the feature gate PodSchedulingReadiness: without it the field is ignored."""
+
+    name: Final = "SchedulingGates"
+
+    def __init__(self, owned: Owned = nobody_owns, *, enabled: bool = True) -> None:
+        self._owned = owned
+        self._enabled = enabled
+
+    def pre_enqueue(self, pod: PodLike, /) -> Rejection | None:
+        if not pod.gates or not self._enabled:
+            return None
+        foreign = tuple(gate for gate in pod.gates if not self._owned(gate))
+        return _waits_for(foreign) if foreign else None
+
+
+@lru_cache(maxsize=1024)
+def _waits_for(gates: tuple[str, ...]) -> Rejection:
+    """Remembered, since thousands of pods wait for the same gates."""
+    return Rejection(SchedulingGates.name, waiting_message(gates), _LIFTED, expires=False)

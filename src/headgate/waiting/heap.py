@@ -1,0 +1,72 @@
+"""A heap with names: the least item first, and any item can be replaced or taken out.
+
+What was taken out or replaced stays in the heap as a husk until it comes up or husks are the greater part, so each
+change costs the logarithm, and a thing that was put in and taken out again leaves nothing behind.
+Used for deadlines (``lot.py``) and for the queues of the scheduler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from heapq import heapify, heappop, heappush
+from typing import Any, Final, Generic, TypeVar
+
+Name = TypeVar("Name", bound=Hashable)
+_FEW: Final = 64
+
+_Entry = tuple[Any, int, Any]
+
+
+class Heap(Generic[Name]):
+    """Names by their order keys. Equal keys come out as they came in."""
+
+    __slots__ = ("_count", "_entries", "_live")
+
+    def __init__(self) -> None:
+        self._entries: list[_Entry] = []
+        self._live: dict[Name, _Entry] = {}
+        self._count = 0
+
+    def __len__(self) -> int:
+        return len(self._live)
+
+    def __contains__(self, name: Name) -> bool:
+        return name in self._live
+
+    def __iter__(self) -> Iterator[Name]:
+        """In no order."""
+        return iter(self._live)
+
+    def put(self, name: Name, key: Any) -> None:
+        self._count += 1
+        entry = (key, self._count, name)
+        self._live[name] = entry
+        heappush(self._entries, entry)
+        self._tidy()
+
+    def discard(self, name: Name) -> None:
+        if self._live.pop(name, None) is not None:
+            self._tidy()
+
+    def first(self) -> tuple[Any, Name] | None:
+        """The least key and its name."""
+        entries = self._entries
+        while entries:
+            entry = entries[0]
+            if self._live.get(entry[2]) is entry:
+                return entry[0], entry[2]
+            heappop(entries)
+        return None
+
+    def pop(self) -> Name | None:
+        first = self.first()
+        if first is None:
+            return None
+        heappop(self._entries)
+        del self._live[first[1]]
+        return first[1]
+
+    def _tidy(self) -> None:
+        if len(self._entries) > 2 * len(self._live) + _FEW:
+            self._entries = list(self._live.values())
+            heapify(self._entries)

@@ -1,0 +1,139 @@
+"""Events: what an update is called, and who waits for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from headgate.scheduling import events
+from headgate.scheduling.events import Event, of_node_update, of_pod_update, on
+from headgate.waiting.waker import stirred
+from unit.scheduling.pods import AShape, a_pod
+
+POD = a_pod("p", shape=AShape({"cpu": 100, "memory": 10}))
+GATED = a_pod("p", gates=("foo", "bar"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "labels"),
+    [
+        (POD, POD.but(labels={"a": "b"}), ["UnschedulablePodUpdatePodLabel"]),
+        (POD, POD.but(shape=AShape({"cpu": 50, "memory": 10})), ["UnschedulablePodUpdatePodScaleDown"]),
+        (POD, POD.but(shape=AShape({"cpu": 100})), ["UnschedulablePodUpdatePodScaleDown"]),
+        (POD, POD.but(shape=AShape({"cpu": 200, "memory": 10})), ["UnschedulablePodUpdate"]),
+        (
+            POD,
+            POD.but(shape=AShape({"cpu": 1, "memory": 10}), labels={"a": "b"}),
+            ["UnschedulablePodUpdatePodLabel", "UnschedulablePodUpdatePodScaleDown"],
+        ),
+        (POD, POD.but(note="annotated"), ["UnschedulablePodUpdate"]),
+        (GATED, GATED.but(gates=()), ["UnschedulablePodUpdatePodSchedulingGatesEliminated"]),
+        (GATED, GATED.but(gates=("bar",)), ["UnschedulablePodUpdate"]),
+        (GATED, GATED.but(gates=("bar", "foo")), ["UnschedulablePodUpdate"]),
+        (
+            POD,
+            POD.but(shape=AShape({"cpu": 100, "memory": 10}, ("t",))),
+            ["UnschedulablePodUpdatePodToleration"],
+        ),
+        (POD.but(node_name="n"), POD.but(node_name="n", labels={"a": "b"}), ["AssignedPodUpdatePodLabel"]),
+    ],
+)
+def test_an_update_of_a_pod_is_named_by_what_changed(old: Any, new: Any, labels: list[str]) -> None:
+    assert [event.label for event in of_pod_update(old, new)] == labels
+
+
+def test_an_update_of_a_pod_without_a_node_is_about_that_pod_alone() -> None:
+    (waiting,) = of_pod_update(POD, POD.but(labels={"a": "b"}))
+    (running,) = of_pod_update(POD.but(node_name="n"), POD.but(node_name="n", labels={"a": "b"}))
+    assert (waiting.target, running.target) == (POD.uid, None)
+
+
+NODE: dict[str, Any] = {
+    "metadata": {"name": "n", "labels": {"zone": "a"}},
+    "spec": {},
+    "status": {
+        "allocatable": {"cpu": "1"},
+        "conditions": [{"type": "Ready", "status": "True", "lastHeartbeatTime": "1"}],
+    },
+}
+
+
+def a_node(**parts: Any) -> dict[str, Any]:
+    return {name: {**NODE[name], **parts.get(name, {})} for name in NODE}
+
+
+@pytest.mark.parametrize(
+    ("new", "labels"),
+    [
+        (a_node(), []),
+        (a_node(status={"allocatable": {"cpu": "1000m"}}), []),
+        (a_node(status={"allocatable": {"cpu": "2"}}), ["NodeUpdateNodeAllocatable"]),
+        (a_node(metadata={"labels": {"zone": "b"}}), ["NodeUpdateNodeLabel"]),
+        (a_node(metadata={"annotations": {"a": "b"}}), ["NodeUpdateNodeAnnotation"]),
+        (a_node(spec={"taints": [{"key": "k", "effect": "NoSchedule"}]}), ["NodeUpdateNodeTaint"]),
+        (a_node(spec={"unschedulable": True}), []),
+        (a_node(status={"conditions": [{"type": "Ready", "status": "False"}]}), ["NodeUpdateNodeCondition"]),
+        (a_node(status={"conditions": [{"type": "Ready", "status": "True", "lastHeartbeatTime": "2"}]}), []),
+        (
+            a_node(metadata={"labels": {}}, spec={"taints": [{"key": "k"}]}),
+            ["NodeUpdateNodeLabel", "NodeUpdateNodeTaint"],
+        ),
+        (a_node(metadata={"resourceVersion": "2"}), []),
+    ],
+)
+def test_an_update_of_a_node_is_named_by_what_plugins_look_at(new: Any, labels: list[str]) -> None:
+    assert [event.label for event in of_node_update(NODE, new)] == labels
+
+
+def test_a_node_that_takes_pods_again_counts_as_a_change_of_its_taints() -> None:
+    changed = of_node_update(a_node(spec={"unschedulable": True}), NODE)
+    assert [event.label for event in changed] == ["NodeUpdateNodeTaint"]
+
+
+@pytest.mark.parametrize(
+    ("waits_for", "event", "woken"),
+    [
+        (on("Node", "Update"), Event("Node", "UpdateNodeLabel"), True),
+        (on("Node", "UpdateNodeLabel"), Event("Node", "Update"), False),
+        (on("Node", "UpdateNodeLabel"), Event("Node", "UpdateNodeLabel"), True),
+        (on("Node", "UpdateNodeLabel"), Event("Node", "UpdateNodeTaint"), False),
+        (on("Node", "Add", "Delete"), Event("Node", "Delete"), True),
+        (on("Node", "All"), Event("Node", "UpdateNodeTaint"), True),
+        (on("Pod", "Delete"), Event("AssignedPod", "Delete"), True),
+        (on("Pod", "Add"), Event("Node", "Add"), False),
+        (on("*", "All"), Event("PersistentVolume", "Update"), True),
+        (on("*", "Add"), Event("example.com/Thing", "Add"), True),
+        (on("*", "Add"), Event("example.com/Thing", "Delete"), False),
+        (on("Pod", "Update"), Event("UnschedulablePod", "UpdatePodLabel", target="u"), True),
+        (on("Pod", "UpdatePodSchedulingGatesEliminated"), Event("UnschedulablePod", "Update", target="u"), False),
+        (events.own_update(), Event("AssignedPod", "UpdatePodLabel"), False),
+    ],
+)
+def test_what_is_waited_for_must_cover_what_happens(waits_for: Any, event: Event, woken: bool) -> None:
+    assert stirred(waits_for, event) is woken
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "eliminated"),
+    [
+        (("a",), (), True),
+        (("a", "b"), ("a",), False),
+        ((), (), False),
+        (("mine", "a"), ("mine",), True),
+        (("mine", "a", "b"), ("mine", "b"), False),
+        (("mine", "a"), ("a",), False),
+        (("mine",), (), True),
+        (("mine", "mine2"), ("mine2",), False),
+        (("a",), ("mine",), False),
+    ],
+)
+def test_gates_are_eliminated_when_none_is_left_that_others_lift(
+    old: tuple[str, ...], new: tuple[str, ...], eliminated: bool
+) -> None:
+    assert events.gates_eliminated(old, new, lambda gate: gate.startswith("mine")) is eliminated
+
+
+def test_events_without_an_object_have_labels_of_their_own() -> None:
+    assert events.UNSCHEDULABLE_TIMEOUT.label == "UnschedulableTimeout"
+    assert events.force_activate("u").label == "ForceActivate"

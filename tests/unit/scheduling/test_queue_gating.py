@@ -1,0 +1,221 @@
+"""PreEnqueue in the queue: when plugins are asked, which first, and what a pod that they held pays."""
+
+from __future__ import annotations
+
+import pytest
+
+from headgate.scheduling.contract import Rejection
+from headgate.scheduling.events import UNSCHEDULABLE_TIMEOUT, Event, on
+from headgate.scheduling.plugins.scheduling_gates import SchedulingGates
+from headgate.scheduling.queue import QueueSettings
+from headgate.scheduling.queued import Where
+from unit.scheduling.pods import HELPED_BY_NODES, NODE_ADD, Allows, Clocked, Never, Raises, a_pod
+
+FIT = Rejection("Fit", "no room", HELPED_BY_NODES)
+BARE = a_pod("p")
+READY = BARE.but(labels={"ready": ""})
+
+
+def test_without_plugins_a_pod_may_be_tried() -> None:
+    clocked = Clocked()
+    clocked.add(BARE)
+    assert clocked.where(BARE) is Where.ACTIVE
+
+
+def test_a_pod_that_no_plugin_allows_is_gated() -> None:
+    clocked = Clocked(Allows("ready"), Allows("set", name="Second"))
+    clocked.add(BARE)
+    assert clocked.where(BARE) is Where.GATED
+
+
+def test_a_pod_that_one_plugin_does_not_allow_is_gated_by_that_one() -> None:
+    clocked = Clocked(Allows("ready"), Allows("set", name="Second"))
+    clocked.add(READY)
+    queued = clocked.queue.get(READY.uid)
+    assert queued is not None
+    assert queued.gating is not None
+    assert queued.gating.plugin == "Second"
+
+
+def test_a_pod_that_all_plugins_allow_may_be_tried() -> None:
+    clocked = Clocked(Allows("ready"), Allows("ready", name="Second"))
+    clocked.add(READY)
+    assert clocked.where(READY) is Where.ACTIVE
+
+
+def test_the_plugin_that_holds_a_pod_is_asked_first_and_alone_while_it_does() -> None:
+    first, second = Allows("ready"), Allows("set", name="Second")
+    clocked = Clocked(first, second)
+    clocked.add(READY)
+    assert (first.asked, second.asked) == (1, 1)
+    clocked.update(READY.but(note="changed"))
+    assert (first.asked, second.asked) == (1, 2)
+    clocked.update(READY.but(labels={"set": ""}))
+    assert (first.asked, second.asked) == (2, 3)
+    assert clocked.where(READY) is Where.GATED
+    assert clocked.queue.counters.unschedulable() == {
+        ("Allows", "default-scheduler"): 1,
+        ("Second", "default-scheduler"): 1,
+    }
+
+
+def test_a_plugin_that_raises_has_turned_the_pod_away_under_its_own_name() -> None:
+    clocked = Clocked(Raises())
+    clocked.add(BARE, a_pod("q"))
+    why = clocked.queue.why(BARE.uid)
+    assert why is not None
+    assert [(each.plugin, each.reason) for each in why.reason] == [("Raises", "RuntimeError: cannot read p")]
+    assert clocked.pending() == (0, 0, 2, 0)
+
+
+def test_a_pod_gated_by_a_plugin_that_does_not_wait_for_the_event_is_not_looked_at() -> None:
+    plugin = Allows("ready", on("Pod", "Update"))
+    clocked = Clocked(plugin)
+    clocked.add(BARE)
+    assert clocked.happens(NODE_ADD) == 0
+    assert plugin.asked == 1
+
+
+def test_a_pod_gated_by_a_plugin_that_waits_for_the_event_is_looked_at() -> None:
+    plugin = Allows("ready", on("Node", "Add"))
+    clocked = Clocked(plugin)
+    clocked.add(BARE)
+    plugin.label = "nothing-needed"
+    clocked.update(BARE.but(labels={"nothing-needed": ""}))
+    assert clocked.where(BARE) is Where.GATED
+    assert clocked.happens(NODE_ADD) == 1
+    assert clocked.where(BARE) is Where.ACTIVE
+
+
+def test_a_guard_of_the_gating_plugin_can_keep_it_gated() -> None:
+    plugin = Allows("ready", on("Node", "Add", guard=Never()))
+    clocked = Clocked(plugin)
+    clocked.add(BARE)
+    clocked.happens(NODE_ADD)
+    assert plugin.asked == 1
+
+
+def test_an_event_for_everyone_frees_a_pod_that_is_not_gated_any_more() -> None:
+    plugin = Allows("ready", ())
+    clocked = Clocked(plugin)
+    clocked.add(BARE)
+    clocked.update(READY)
+    assert clocked.where(BARE) is Where.GATED
+    assert clocked.happens(UNSCHEDULABLE_TIMEOUT) == 1
+    assert clocked.where(BARE) is Where.ACTIVE
+
+
+def test_an_event_for_everyone_leaves_a_pod_that_is_still_gated() -> None:
+    clocked = Clocked(Allows("ready", ()))
+    clocked.add(BARE)
+    assert clocked.happens(UNSCHEDULABLE_TIMEOUT) == 0
+    assert clocked.where(BARE) is Where.GATED
+
+
+def test_a_pod_that_is_gated_after_an_attempt_pays_its_backoff_when_it_is_free() -> None:
+    clocked = Clocked(SchedulingGates(), Allows("ready"))
+    clocked.park(READY, FIT)
+    clocked.update(BARE)
+    assert clocked.where(READY) is Where.UNSCHEDULABLE
+    clocked.happens(NODE_ADD)
+    assert clocked.where(READY) is Where.GATED
+    clocked.update(READY)
+    assert clocked.where(READY) is Where.BACKOFF
+
+
+def test_a_pod_that_was_never_tried_pays_nothing() -> None:
+    clocked = Clocked(Allows("ready"))
+    clocked.add(BARE)
+    clocked.update(READY)
+    assert clocked.where(BARE) is Where.ACTIVE
+
+
+def test_plugins_are_asked_on_the_way_into_backoff_and_not_on_the_way_out() -> None:
+    plugin = Allows("ready")
+    clocked = Clocked(plugin)
+    queued = clocked.park(READY, FIT)
+    clocked.happens(NODE_ADD)
+    assert (queued.where, plugin.asked) == (Where.BACKOFF, 2)
+    clocked.update(BARE)
+    assert clocked.flush(after_s=2) == 1
+    assert (queued.where, plugin.asked) == (Where.ACTIVE, 2)
+
+
+def test_without_popping_from_backoff_plugins_are_asked_on_the_way_out() -> None:
+    plugin = Allows("ready")
+    clocked = Clocked(plugin, settings=QueueSettings(pop_from_backoff=False))
+    queued = clocked.park(READY, FIT)
+    clocked.happens(NODE_ADD)
+    assert (queued.where, plugin.asked) == (Where.BACKOFF, 1)
+    clocked.update(BARE)
+    assert clocked.flush(after_s=2) == 0
+    assert (queued.where, plugin.asked) == (Where.GATED, 2)
+
+
+def test_a_pod_that_may_not_enter_backoff_is_gated_instead() -> None:
+    clocked = Clocked(Allows("ready"))
+    clocked.add(READY)
+    queued = clocked.pop()
+    clocked.update(BARE)
+    assert clocked.fail(queued) is Where.GATED
+
+
+def test_activation_asks_the_plugins_of_a_parked_pod() -> None:
+    clocked = Clocked(Allows("ready"))
+    clocked.add(BARE)
+    assert clocked.queue.activate([BARE.uid], clocked.now_s) == 0
+    assert clocked.where(BARE) is Where.GATED
+
+
+@pytest.mark.parametrize(("pop_from_backoff", "place"), [(True, Where.ACTIVE), (False, Where.GATED)])
+def test_activation_out_of_backoff_asks_only_if_nobody_did_before(pop_from_backoff: bool, place: Where) -> None:
+    clocked = Clocked(Allows("ready"), settings=QueueSettings(pop_from_backoff=pop_from_backoff))
+    queued = clocked.park(READY, FIT)
+    clocked.happens(NODE_ADD)
+    clocked.update(BARE)
+    clocked.queue.activate([queued.uid], clocked.now_s)
+    assert queued.where is place
+
+
+def test_a_gated_pod_whose_time_is_up_is_looked_at_once_per_limit_and_counts_nothing() -> None:
+    plugin = Allows("ready", on("Node", "Add"))
+    clocked = Clocked(plugin)
+    clocked.add(BARE)
+    before = clocked.queue.counters.incoming()
+    for _ in range(20):
+        clocked.flush(after_s=30)
+    assert plugin.asked == 3
+    assert clocked.queue.counters.incoming() == before
+    assert clocked.queue.counters.unschedulable() == {("Allows", "default-scheduler"): 1}
+    assert clocked.pending() == (0, 0, 1, 0)
+
+
+def test_a_gated_pod_that_became_free_unnoticed_is_found_when_its_time_is_up() -> None:
+    plugin = Allows("ready", ())
+    clocked = Clocked(plugin)
+    clocked.add(BARE)
+    clocked.update(READY)
+    assert clocked.flush(after_s=300) == 1
+    assert clocked.where(BARE) is Where.ACTIVE
+
+
+def test_looking_again_does_not_cost_a_gated_pod_its_turn() -> None:
+    clocked = Clocked(Allows("ready"))
+    first, second = a_pod("z"), a_pod("a")
+    clocked.add(first)
+    clocked.now_s += 200
+    clocked.add(second)
+    clocked.flush(after_s=200)
+    for pod in (second, first):
+        clocked.update(pod.but(labels={"ready": ""}))
+    assert clocked.names_popped() == ["z", "a"]
+
+
+def test_events_of_many_pods_wake_only_the_pod_that_waits_for_them() -> None:
+    clocked = Clocked(SchedulingGates())
+    pods = [a_pod(f"p{number}", gates=("foo",)) for number in range(50)]
+    clocked.add(*pods)
+    for number in range(50):
+        clocked.happens(Event("AssignedPod", "Add", new=a_pod(f"other{number}", node_name="n")))
+        clocked.happens(Event("AssignedPod", "Delete", old=a_pod(f"other{number}", node_name="n")))
+    assert clocked.pending() == (0, 0, 50, 0)

@@ -1,0 +1,45 @@
+"""The heap with names."""
+
+from __future__ import annotations
+
+from headgate.waiting.heap import Heap
+
+
+def test_the_least_comes_first_and_equal_keys_as_they_came() -> None:
+    heap: Heap[str] = Heap()
+    for name, key in (("c", 2), ("b", 1), ("a", 1)):
+        heap.put(name, key)
+    assert [heap.pop(), heap.pop(), heap.pop(), heap.pop()] == ["b", "a", "c", None]
+
+
+def test_a_name_that_is_put_again_counts_once_with_its_new_key() -> None:
+    heap: Heap[str] = Heap()
+    heap.put("a", 1)
+    heap.put("b", 2)
+    heap.put("a", 3)
+    assert len(heap) == 2
+    assert [heap.pop(), heap.pop(), heap.pop()] == ["b", "a", None]
+
+
+def test_what_is_discarded_does_not_come_up_and_may_come_again() -> None:
+    heap: Heap[str] = Heap()
+    heap.put("a", 1)
+    heap.discard("a")
+    heap.discard("a")
+    assert heap.first() is None
+    heap.put("a", 2)
+    assert heap.first() == (2, "a")
+    assert "a" in heap
+    assert list(heap) == ["a"]
+
+
+def test_husks_do_not_pile_up() -> None:
+    heap: Heap[int] = Heap()
+    heap.put(0, 0)
+    for key in range(10_000):
+        heap.put(1, key)
+    for name in range(2, 10_000):
+        heap.put(name, name)
+        heap.discard(name)
+    assert len(heap) == 2
+    assert len(heap._entries) < 200

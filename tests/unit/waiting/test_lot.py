@@ -1,0 +1,188 @@
+"""The parking lot: who is woken by what, in which order, and at which price."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import msgspec
+
+from headgate.waiting.lot import ParkingLot
+from headgate.waiting.waker import Waker
+
+
+class Happens(msgspec.Struct, frozen=True):
+    topics: tuple[Hashable, ...]
+    size: int = 0
+    target: str | None = None
+
+
+class Needs:
+    """Room for so much; equal needs are equal guards."""
+
+    def __init__(self, size: int, asked: list[int] | None = None) -> None:
+        self.size, self.asked = size, asked
+
+    def __hash__(self) -> int:
+        return hash(self.size)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Needs) and self.size == other.size
+
+    def matches(self, event: Any, /) -> bool:
+        if self.asked is not None:
+            self.asked.append(self.size)
+        return bool(event.size >= self.size)
+
+
+class Broken(Needs):
+    def matches(self, event: Any, /) -> bool:
+        raise ValueError("broken")
+
+
+ROOM = Happens(("room",), 10)
+ON_ROOM = (Waker("room"),)
+
+
+def a_lot(**orders: int) -> ParkingLot[str, str]:
+    lot: ParkingLot[str, str] = ParkingLot()
+    for name, order in orders.items():
+        lot.park(name, "no room", ON_ROOM, order)
+    return lot
+
+
+def test_units_wake_in_their_order_not_in_that_of_their_coming() -> None:
+    assert list(a_lot(c=3, a=1, b=2).wake(ROOM)) == ["a", "b", "c"]
+
+
+def test_equal_orders_wake_as_they_came() -> None:
+    assert list(a_lot(z=1, a=1, m=1).wake(ROOM)) == ["z", "a", "m"]
+
+
+def test_an_event_on_another_topic_wakes_nobody() -> None:
+    assert list(a_lot(a=1).wake(Happens(("light",)))) == []
+
+
+def test_waking_is_telling_a_unit_stays_until_it_is_released() -> None:
+    lot = a_lot(a=1, b=2)
+    assert list(lot.wake(ROOM)) == list(lot.wake(ROOM)) == ["a", "b"]
+    assert lot.release("a")
+    assert not lot.release("a")
+    assert list(lot.wake(ROOM)) == ["b"]
+    assert len(lot) == 1
+
+
+def test_a_consumer_that_has_enough_stops_and_the_rest_has_not_moved() -> None:
+    lot = a_lot(a=1, b=2, c=3)
+    first = next(lot.wake(ROOM))
+    lot.release(first)
+    assert list(lot.wake(ROOM)) == ["b", "c"]
+
+
+def test_a_guard_lets_pass_only_what_it_waits_for() -> None:
+    lot: ParkingLot[str, str] = ParkingLot()
+    lot.park("big", "no room", (Waker("room", Needs(20)),), 1)
+    lot.park("small", "no room", (Waker("room", Needs(5)),), 2)
+    assert list(lot.wake(ROOM)) == ["small"]
+
+
+def test_a_guard_is_asked_once_however_many_stand_behind_it() -> None:
+    lot: ParkingLot[int, str] = ParkingLot()
+    asked: list[int] = []
+    for number in range(100):
+        lot.park(number, "no room", (Waker("room", Needs(20, asked)), Waker(("own", number % 2))), number)
+    assert list(lot.wake(ROOM)) == []
+    assert asked == [20]
+
+
+def test_a_guard_that_fails_wakes_its_units_rather_than_to_strand_them() -> None:
+    lot: ParkingLot[str, str] = ParkingLot()
+    lot.park("a", "no room", (Waker("room", Broken(1)),), 1)
+    assert list(lot.wake(ROOM)) == ["a"]
+
+
+def test_a_unit_that_several_wakers_reach_wakes_once_and_lines_are_merged_in_order() -> None:
+    lot: ParkingLot[str, str] = ParkingLot()
+    lot.park("c", "", (Waker("room"), Waker("light")), 3)
+    lot.park("b", "", (Waker("light"),), 2)
+    lot.park("a", "", (Waker("room", Needs(1)),), 1)
+    assert list(lot.wake(Happens(("room", "light"), 10))) == ["a", "b", "c"]
+
+
+def test_what_is_parked_while_others_wake_up_is_not_woken_by_the_same_event() -> None:
+    lot = a_lot(a=1, b=2)
+    woken = []
+    for unit in lot.wake(ROOM):
+        woken.append(unit)
+        lot.park(unit, "still no room", ON_ROOM, 9)
+        lot.park("late", "no room", ON_ROOM, 5)
+    assert woken == ["a", "b"]
+
+
+def test_what_is_released_before_its_turn_is_not_woken() -> None:
+    lot = a_lot(a=1, b=2, c=3)
+    lot.park("d", "", (Waker("room", Needs(1)),), 4)
+    woken = []
+    for unit in lot.wake(ROOM):
+        woken.append(unit)
+        lot.release("b")
+        lot.release("d")
+    assert woken == ["a", "c"]
+
+
+def test_an_event_about_one_unit_concerns_that_one_alone() -> None:
+    lot: ParkingLot[str, str] = ParkingLot()
+    for number, name in enumerate("ab"):
+        lot.park(name, "gated", (Waker("gates", own=True),), number)
+    assert list(lot.wake(Happens(("gates",), target="b"))) == ["b"]
+    assert list(lot.wake(Happens(("gates",), target="stranger"))) == []
+    assert list(lot.wake(Happens(("other",), target="b"))) == []
+    assert list(lot.wake(Happens(("gates",)))) == []
+
+
+def test_everyone_is_everyone_in_order() -> None:
+    lot = a_lot(b=2, a=1)
+    lot.park("c", "", (), 0)
+    assert list(lot.everyone()) == ["c", "a", "b"]
+
+
+def test_deadlines_come_up_once_and_earliest_first() -> None:
+    lot: ParkingLot[str, str] = ParkingLot()
+    lot.park("late", "", (), 1, until_s=20.0)
+    lot.park("soon", "", (), 2, until_s=10.0)
+    lot.park("never", "", (), 3)
+    assert lot.next_deadline_s() == 10.0
+    assert list(lot.due(9.9)) == []
+    assert list(lot.due(20.0)) == ["soon", "late"]
+    assert list(lot.due(20.0)) == []
+    assert lot.next_deadline_s() is None
+    assert len(lot) == 3
+
+
+def test_a_unit_that_is_parked_anew_has_its_new_deadline_and_reason() -> None:
+    lot: ParkingLot[str, str] = ParkingLot()
+    lot.park("a", "old", ON_ROOM, 1, until_s=10.0)
+    lot.park("a", "new", (Waker("light"),), 1, until_s=30.0)
+    assert list(lot.due(10.0)) == []
+    assert list(lot.wake(ROOM)) == []
+    why = lot.why("a")
+    assert why is not None
+    assert (why.reason, why.wakers, why.until_s) == ("new", (Waker("light"),), 30.0)
+    assert lot.why("b") is None
+
+
+def test_a_position_counts_those_who_wait_for_the_same_or_for_a_topic() -> None:
+    lot = a_lot(a=1, c=3, d=4)
+    lot.park("b", "", (Waker("room", Needs(1)),), 2)
+    assert lot.position("d") == 2
+    assert lot.position("d", "room") == 3
+    assert lot.position("b") == 0
+    assert lot.position("x") is None
+
+
+def test_an_empty_lot_holds_nothing_back() -> None:
+    lot = a_lot(a=1, b=2)
+    lot.park("c", "", (Waker("room", Needs(3)), Waker("own", own=True)), 3, until_s=5.0)
+    for unit in list(lot.everyone()):
+        lot.release(unit)
+    assert (lot._index, lot._lines, lot._places, len(lot._deadlines)) == ({}, {}, {}, 0)
