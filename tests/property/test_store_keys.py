@@ -10,9 +10,17 @@ from headgate.store.keys import SortedKeys
 texts = st.text(alphabet="ab/0", max_size=4)
 
 
-@given(operations=st.lists(texts, max_size=120), run=st.integers(1, 3), start=texts, stop=st.none() | texts)
-def test_sorted_keys_behave_like_a_sorted_list(operations: list[str], run: int, start: str, stop: str | None) -> None:
-    keys, model = SortedKeys(run), set[str]()
+@given(
+    first=st.sets(texts, max_size=40),
+    operations=st.lists(texts, max_size=120),
+    run=st.integers(1, 3),
+    start=texts,
+    stop=st.none() | texts,
+)
+def test_sorted_keys_behave_like_a_sorted_list(
+    first: set[str], operations: list[str], run: int, start: str, stop: str | None
+) -> None:
+    keys, model = SortedKeys.of(first, run), set(first)
     for text in operations:
         if text in model:
             model.remove(text)

@@ -21,7 +21,7 @@ import msgspec
 from headgate.store.item import Revision
 
 APPLICATION_ID: Final = 0x48474154  # "HGAT", in the header of the file
-FORMAT: Final = 2
+FORMAT: Final = 3
 BLOCK: Final = 1 << 16
 RESTORED: Final = 1 << 40  # years of writes at any rate this server reaches, and room for thousands of restores
 

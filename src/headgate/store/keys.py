@@ -7,7 +7,7 @@ so an insert moves one run and a rank counts the runs before it. Used by ``store
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 RUN: Final = 512
@@ -23,6 +23,15 @@ class SortedKeys:
         self._runs: list[list[str]] = []
         self._lasts: list[str] = []  # the last key of each run, to find a run by bisection
         self._size = 0
+
+    @classmethod
+    def of(cls, keys: Iterable[str], run: int = RUN) -> SortedKeys:
+        """All of ``keys``, which come each once and in any order."""
+        made, ordered = cls(run), sorted(keys)
+        made._runs = [ordered[start : start + run] for start in range(0, len(ordered), run)]
+        made._lasts = [each[-1] for each in made._runs]
+        made._size = len(ordered)
+        return made
 
     def __len__(self) -> int:
         return self._size

@@ -12,6 +12,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
+from struct import Struct
+from struct import error as StructError
 from typing import Any, Final
 
 import msgspec
@@ -40,6 +42,8 @@ SCAN_BACKWARDS: Final = "SELECT * FROM log ORDER BY revision DESC"
 
 Row = tuple[int, int, str, str, str, str, int, bytes, bytes, bytes]
 
+_NUMBERS: Final = Struct(">QQ6I")
+_FIRST_64_BITS: Final = Struct(">q24x")
 _NOTHING: Final[Mapping[str, str]] = {}
 _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder(dict[str, str]).decode
@@ -101,7 +105,7 @@ class Reader:
         revision, checksum, resource, namespace, name, uid, deleted, labels, fields, data = raw
         try:
             found = _checksum(revision, deleted, resource, namespace, name, uid, labels, fields, data)
-        except TypeError:  # a damaged row may hold anything anywhere
+        except (TypeError, StructError):  # a damaged row may hold anything anywhere
             return None
         if found != checksum:
             return None
@@ -141,8 +145,21 @@ def superseded(forgotten: Iterable[Change]) -> list[Revision]:
     return revisions
 
 
-def _checksum(revision: int, deleted: int, *parts: bytes) -> int:
+def _checksum(
+    revision: int,
+    deleted: int,
+    resource: bytes,
+    namespace: bytes,
+    name: bytes,
+    uid: bytes,
+    labels: bytes,
+    fields: bytes,
+    data: bytes,
+) -> int:
     """64 bits over everything the row says; the lengths keep a byte from moving to the next column unseen."""
-    lengths = b",%d" * len(parts) % tuple(map(len, parts))
-    digest = sha256(b"%d,%d%s;%s" % (revision, deleted, lengths, b"".join(parts))).digest()
-    return int.from_bytes(digest[:8], "big", signed=True)
+    numbers = _NUMBERS.pack(
+        revision, deleted, len(resource), len(namespace), len(name), len(uid), len(labels), len(fields)
+    )
+    said = b"".join((numbers, resource, namespace, name, uid, labels, fields, data))
+    (checksum,) = _FIRST_64_BITS.unpack(sha256(said).digest())
+    return int(checksum)

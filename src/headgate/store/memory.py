@@ -190,21 +190,25 @@ class Store:
             count, size, revision = count - 1, size - _weight(change), change.revision
         return revision
 
-    def restore(self, item: Item, *, deleted: bool) -> Change | None:
-        """Takes back one recorded write; the log calls this in order of revision, before anything else is done.
+    def restore(self, writes: Iterable[tuple[Item, bool]]) -> Sequence[Change]:
+        """Takes back what was recorded, each write with whether it deleted; in order, and before anything else is done.
 
-        Returns the change if it lies before ``oldest``, where nothing is remembered but the state that came of it.
+        Returns the changes that lie before ``oldest``, where nothing is remembered but the state that came of them.
         """
-        shelf = self._shelves.get(item.resource)
-        if shelf is None:
-            shelf = self._shelves[item.resource] = Shelf()
-        previous = shelf.items.get(key_of(item.namespace, item.name))
-        change = Change(revision=item.revision, item=item, previous=previous, deleted=deleted)
-        if item.revision <= self._oldest:
-            shelf.put(item, deleted=deleted)
-            return change
-        self._publish(change)
-        return None
+        forgotten: list[Change] = []
+        for item, deleted in writes:
+            shelf = self._shelves.get(item.resource)
+            if shelf is None:
+                shelf = self._shelves[item.resource] = Shelf()
+            remembered = item.revision > self._oldest
+            change = shelf.restore(item, deleted=deleted, remembered=remembered)
+            if remembered:
+                self._remember(change)
+            else:
+                forgotten.append(change)
+        for shelf in self._shelves.values():
+            shelf.settle()
+        return forgotten
 
     # -- inside ----------------------------------------------------------------------------------------------------
 
@@ -217,6 +221,9 @@ class Store:
         if shelf is None:
             shelf = self._shelves[resource] = Shelf()
         shelf.publish(change)
+        self._remember(change)
+
+    def _remember(self, change: Change) -> None:
         self._history.append(change)
         self._history_bytes += _weight(change)
         self._committed = max(self._committed, change.revision)

@@ -40,20 +40,33 @@ class Shelf:
 
     def publish(self, change: Change) -> None:
         """Makes one change the present, and remembers it."""
-        self.put(change.item, deleted=change.deleted)
-        self._history.append(change)
-
-    def put(self, item: Item, *, deleted: bool = False) -> None:
-        """Makes one state the present without a memory of it."""
+        item = change.item
         key = key_of(item.namespace, item.name)
         self.newest = item.revision
-        if deleted:
+        if change.deleted:
             if self.items.pop(key, None) is not None:
                 self._keys.remove(key)
         else:
             if key not in self.items:
                 self._keys.add(key)
             self.items[key] = item
+        self._history.append(change)
+
+    def restore(self, item: Item, *, deleted: bool, remembered: bool) -> Change:
+        """Takes back one recorded write. The order of keys is made once, after the last one: ``settle``."""
+        key = key_of(item.namespace, item.name)
+        change = Change(revision=item.revision, item=item, previous=self.items.get(key), deleted=deleted)
+        self.newest = item.revision
+        if deleted:
+            self.items.pop(key, None)
+        else:
+            self.items[key] = item
+        if remembered:
+            self._history.append(change)
+        return change
+
+    def settle(self) -> None:
+        self._keys = SortedKeys.of(self.items)
 
     def forget_oldest(self) -> None:
         """Drops the oldest remembered change."""

@@ -8,6 +8,7 @@ into the database file, where every byte is covered by a check (``store/file/she
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
@@ -84,22 +85,22 @@ class Journal:
 
     def load(self, progress: Progress = lambda done, total: None) -> Store:
         """Rebuilds the store from the file, and records that a process is at work on it; if it cannot, lets it go."""
+        gc.disable()  # everything that is made here stays
         try:
             return self._load(progress)
         except BaseException:
             self._abandon()
             raise
+        finally:
+            gc.enable()
 
     def _load(self, progress: Progress) -> Store:
         connection, path = self._connected(), self._folder / FILE
         try:
             self._head = read_head(connection, path)
             store = Store(revision=self._head.start(), oldest=self._head.oldest)
-            left_over: list[Revision] = []
-            for stored in sound_rows(connection, path, self._head, progress):
-                forgotten = store.restore(stored.item, deleted=stored.deleted)
-                if forgotten is not None:
-                    left_over.extend(log.superseded((forgotten,)))
+            rows = sound_rows(connection, path, self._head, progress)
+            left_over = log.superseded(store.restore((stored.item, stored.deleted) for stored in rows))
             self._record(store.committed, clean=False, superseded=left_over)
             self.checkpoint()
         except UNREADABLE as error:
