@@ -1,6 +1,6 @@
 """The API groups that both servers serve; the comparison of discovery and schemas is about these and no others.
 
-A real server has four more groups, the embedded one some of its own; neither is what a client of these would see.
+A real server has three more groups, the embedded one some of its own; neither is what a client of these would see.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Any
 SERVED_VERSIONS = (
     "v1",
     "admissionregistration.k8s.io/v1",
+    "apiextensions.k8s.io/v1",
     "apps/v1",
     "authentication.k8s.io/v1",
     "authorization.k8s.io/v1",
@@ -28,9 +29,7 @@ SERVED_VERSIONS = (
     "storage.k8s.io/v1",
 )
 SERVED_GROUPS = frozenset(version.rpartition("/")[0] for version in SERVED_VERSIONS)
-NOT_SERVED = frozenset(
-    {"apiextensions.k8s.io", "apiregistration.k8s.io", "certificates.k8s.io", "flowcontrol.apiserver.k8s.io"}
-)
+NOT_SERVED = frozenset({"apiregistration.k8s.io", "certificates.k8s.io", "flowcontrol.apiserver.k8s.io"})
 
 
 def root_of(version: str) -> str:

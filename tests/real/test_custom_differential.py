@@ -6,6 +6,7 @@ one of them, sent without being stored.
 
 from __future__ import annotations
 
+import itertools
 import json
 from random import Random
 from typing import Any
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 
 from harness.both import Both
 from harness.scenario import case, post
+from harness.spoiling import spoiled as spoiled_manifests
 from real.custom_kinds import DEFINITIONS, GROUP, definition, of, served, version
 from real.drawn_schemas import draw_schema, spoiled, values
 
@@ -58,3 +60,44 @@ def test_a_spoiled_schema_is_refused_alike(prepared: Both) -> None:
     trials = (definition("trials", "Trial", version("v1", schema)) for schema in SPOILED)
     steps = [post(f"{DEFINITIONS}?dryRun=All", each).in_any_order() for each in trials]
     prepared.agree(case("spoiled schemas", *steps))
+
+
+RICH = definition(
+    "riches",
+    "Rich",
+    version(
+        "v1",
+        of(
+            spec={
+                **of(
+                    size={"type": "integer", "minimum": 1, "maximum": 9, "default": 3},
+                    name={"type": "string", "pattern": "^[a-z]+$", "maxLength": 9},
+                    set={"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
+                    port={"x-kubernetes-int-or-string": True},
+                ),
+                "required": ["name"],
+                "oneOf": [{"required": ["size"]}, {"required": ["port"]}],
+            },
+            status=of(size={"type": "integer"}),
+        ),
+        subresources={"status": {}, "scale": {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.size"}},
+        additionalPrinterColumns=[{"name": "Size", "type": "integer", "jsonPath": ".spec.size", "priority": 1}],
+        selectableFields=[{"jsonPath": ".spec.name"}],
+    ),
+    version("v2", of(spec=of(a={"type": "string", "nullable": True})), storage=False, deprecated=True),
+    names={"shortNames": ["rc"], "categories": ["all"], "singular": "rich", "listKind": "RichList"},
+    conversion={
+        "strategy": "Webhook",
+        "webhook": {
+            "clientConfig": {"url": "https://localhost:9443/convert"},
+            "conversionReviewVersions": ["v1"],
+        },
+    },
+)
+
+
+def test_a_spoiled_definition_is_answered_the_same(prepared: Both, request: pytest.FixtureRequest) -> None:
+    step = request.config.getoption("--spoiled-step")
+    chosen = list(itertools.islice(spoiled_manifests(RICH), 0, None, step))
+    place = f"{DEFINITIONS}?dryRun=All"
+    prepared.agree(case("spoiled definitions", *(post(place, each).in_any_order() for _, each in chosen)))

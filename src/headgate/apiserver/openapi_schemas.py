@@ -61,6 +61,11 @@ _ELEMENT_DEFAULTS: Final[dict[str, Any]] = {
 }
 
 
+_SCHEMA_OF_SCHEMAS = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"
+# A reference is wrapped in allOf for the sake of the words beside it; these fields, alone in the API, have none.
+_UNDESCRIBED = ("additionalItems", "additionalProperties", "example", "externalDocs", "items", "not")
+
+
 def reference(name: str) -> Object:
     return {"$ref": f"#/components/schemas/{name}"}
 
@@ -93,6 +98,8 @@ def _struct(definition: TypeDef) -> Object:
         schema["required"] = required
     if definition.fields:
         schema["properties"] = {field.name: _property(field) for field in definition.fields}
+    if definition.name == _SCHEMA_OF_SCHEMAS:
+        schema["properties"] |= {name: schema["properties"][name]["allOf"][0] for name in _UNDESCRIBED}
     if definition.atomic:
         schema["x-kubernetes-map-type"] = "atomic"
     return schema

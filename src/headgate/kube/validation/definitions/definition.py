@@ -108,7 +108,7 @@ def _check_versions(spec: Object, layout: Layout) -> FieldErrors:
         problems.append(invalid("spec.versions", versions, "must contain unique version names"))
     if sum(bool(version.get("storage")) for version in versions) != 1:
         text = "must have exactly one version marked as storage version"
-        problems.append(invalid("spec.versions", versions or None, text))
+        problems.append(invalid("spec.versions", spec.get("versions"), text))
     if versions and layout.versions[0].name and (complaints := names.is_dns1035_label(layout.versions[0].name)):
         problems.append(invalid("spec.version", layout.versions[0].name, ",".join(complaints)))
     return problems
@@ -176,12 +176,13 @@ def _check_stored_versions(obj: Object) -> FieldErrors:
     if not stored:
         return [invalid(path, stored or None, "must have at least one stored version")]
     versions: list[Object] = obj["spec"].get("versions") or []
-    problems = [
-        invalid(path, stored, f"must have the storage version {each.get('name') or ''}")
-        for each in versions
-        if each.get("storage") and (each.get("name") or "") not in stored
-    ]
-    known = {each.get("name") or "" for each in versions}
+    problems = []
+    known: set[str] = set()
+    for each in versions:
+        name = each.get("name") or ""
+        if each.get("storage") and (name in known or name not in stored):  # a real server names a twin too
+            problems.append(invalid(path, stored, f"must have the storage version {name}"))
+        known.add(name)
     for index, name in enumerate(stored):
         if name not in known:
             text = (
