@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import time
 from typing import Any
 
 import pytest
@@ -28,6 +30,7 @@ from real.custom_kinds import (
     DEFINITIONS,
     GROUP,
     INTEGER,
+    READY_S,
     STRING,
     define,
     definition,
@@ -539,6 +542,38 @@ def test_the_schemas_and_operations_of_custom_kinds_are_told_the_same(prepared: 
 
     real, ours = prepared.on_each(ask)
     prepared.judge(list(differences(f"the schemas of {GROUP}/{name}", "GET /openapi/v3", real, ours)))
+
+
+def test_approval_of_the_community_is_told_the_same(prepared: Both) -> None:
+    name, path = "trials.sig.k8s.io", f"{DEFINITIONS}/trials.sig.k8s.io"
+
+    def approved(server: Server) -> dict[str, Any]:
+        """The conditions, in any order: three controllers of a real server write them at the same time."""
+        deadline_s = time.monotonic() + READY_S
+        while True:
+            found = server.request("GET", path).json()["status"].get("conditions") or []
+            if len(found) == 3 and all(each["status"] == "True" for each in found):
+                return {each["type"]: (each["reason"], each["message"]) for each in found}
+            assert time.monotonic() < deadline_s, found
+            time.sleep(0.1)
+
+    def ask(server: Server) -> dict[str, Any]:
+        manifest = {
+            **definition("trials", "Trial", version("v1", of()), group="sig.k8s.io"),
+            "metadata": {"name": name, "annotations": {"api-approved.kubernetes.io": "https://example.com/1"}},
+        }
+        server.request("DELETE", path)
+        created = server.request(
+            "POST", DEFINITIONS, {"Content-Type": "application/json"}, json.dumps(manifest).encode()
+        )
+        assert created.status == 201, created
+        try:
+            return approved(server)
+        finally:
+            server.request("DELETE", path)
+
+    real, ours = prepared.on_each(ask)
+    assert real == ours
 
 
 def test_aggregated_discovery_tells_of_custom_kinds(prepared: Both) -> None:

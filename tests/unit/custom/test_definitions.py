@@ -107,3 +107,27 @@ def test_objects_are_seen_in_every_version() -> None:
     assert server.get("/apis/example.com/v2/widgets").body["items"][0]["apiVersion"] == "example.com/v2"
     group = server.get("/apis/example.com").body
     assert [each["version"] for each in group["versions"]] == ["v2", "v1"]
+
+
+def test_a_watch_ends_when_its_definition_changes() -> None:
+    server = serving(a_version(properties=SPEC))
+    watch, other = server.watch(WIDGETS), server.watch("/api/v1/namespaces/t/pods")
+    server.post(WIDGETS, a_widget())
+    assert [kind for kind, _ in events(watch)] == ["ADDED"]
+    server.patch(NAME, {"metadata": {"labels": {"a": "b"}}})
+    assert (events(watch), watch.ended) == ([], False)
+    server.patch(NAME, {"spec": {"versions": [a_version()]}})
+    assert (events(watch), watch.ended) == ([], True)
+    assert (events(other), other.ended) == ([], False)
+
+
+def test_a_group_of_the_community_needs_its_approval() -> None:
+    server = Embedded()
+    manifest = a_definition(group="sig.k8s.io")
+    assert server.post(DEFINITIONS, manifest).status == 422
+    manifest["metadata"]["annotations"] = {"api-approved.kubernetes.io": "unapproved, for a test"}
+    path = f"{DEFINITIONS}/{server.post(DEFINITIONS, manifest).body['metadata']['name']}"
+    assert list(conditions(server, path)) == ["KubernetesAPIApprovalPolicyConformant", "NamesAccepted", "Established"]
+    assert conditions(server, path)["KubernetesAPIApprovalPolicyConformant"] == ("False", "UnapprovedAnnotation")
+    server.patch(path, {"metadata": {"annotations": {"api-approved.kubernetes.io": "https://example.com/1"}}})
+    assert conditions(server, path)["KubernetesAPIApprovalPolicyConformant"] == ("True", "ApprovedAnnotation")

@@ -2,7 +2,7 @@
 
 Within a group a plural, a singular or a short name means one thing only, and so do a kind and a list kind. Names that
 are free are accepted; for the others the definition keeps what it had. Once all names are accepted it is established,
-and stays so whatever happens to its names later.
+and stays so whatever happens to its names later. A group of the community's needs its approval besides.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from headgate.kube.conditions import find, is_true, with_condition
 from headgate.kube.errors import quote
+from headgate.kube.validation.definitions.names import approval, is_protected
 
 Object = dict[str, Any]
 
@@ -102,6 +103,23 @@ def _established(conditions: list[Object], accepted: Object) -> Object:
     else:
         reason, message = "NotAccepted", "not all names are accepted"
     return {"type": "Established", "status": "False", "reason": reason, "message": message}
+
+
+def approve(definition: Object, now: str) -> Object | None:
+    """The status that says whether a name of the community was approved; None if it does, or need not."""
+    if not is_protected(definition["spec"]["group"]):
+        return None
+    status = definition.get("status") or {}
+    conditions = status.get("conditions") or []
+    state, sentence = approval(definition["metadata"].get("annotations") or {})
+    condition = {
+        "type": "KubernetesAPIApprovalPolicyConformant",
+        "status": "True" if state == "Approved" else "False",
+        "reason": f"{state}Annotation",
+        "message": sentence,
+    }
+    after = with_condition(conditions, condition, now)
+    return None if after is conditions else {**status, "conditions": after}
 
 
 def establish(definition: Object, now: str) -> Object | None:

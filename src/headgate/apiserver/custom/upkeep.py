@@ -70,6 +70,9 @@ def _settle(call: Call, kind: Kind, definition: Object) -> bool:
         if _reason(definition) == PENDING:
             _end(call, kind, definition)
         return False
+    approved = naming.approve(definition, call.now)
+    if approved is not None:
+        definition = _write_status(call, kind, definition, approved)
     changed = naming.accept(definition, _taken(call, definition["spec"]["group"]), call.now)
     if changed is not None:
         definition = _write_status(call, kind, definition, changed)
