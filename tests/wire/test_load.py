@@ -109,8 +109,13 @@ def test_bodies_that_fill_memory_together_are_refused(front: Front, good: GoodCl
 
 def test_a_stranger_with_a_long_body_is_refused_before_it_is_read(front: Front, good: GoodClient, crowd: Crowd) -> None:
     hostile = crowd(front.line())
-    hostile.sendall(b"POST " + MAPS.encode() + b" HTTP/1.1\r\nHost: x\r\nContent-Length: 3000000\r\n\r\n{")
-    assert hostile.recv(12) == b"HTTP/1.1 401"
+    token = b"Authorization: Bearer  a-token-after-two-blanks\r\n"
+    hostile.sendall(
+        b"POST " + MAPS.encode() + b" HTTP/1.1\r\nHost: x\r\n" + token + b"Content-Length: 3000000\r\n\r\n{"
+    )
+    refusal = hostile.recv(4096)
+    assert refusal.startswith(b"HTTP/1.1 401")
+    assert b"extra space before the bearer token" in refusal, "the same answer as to a body that came with its head"
     good.work()
 
 

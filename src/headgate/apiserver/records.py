@@ -80,7 +80,8 @@ def load(api: Api, kind: Kind, item: Item) -> Object:
     obj, form = decode(item.data), kind.form
     if form is not None:
         return obj if item.revision > form.since or form.from_stored is None else form.from_stored(obj)
-    return obj if _keeps(api, kind) else from_stored(kind, obj)
+    # What one version leaves out the other may have to show, so it is printed anew.
+    return obj if _keeps(api, kind) else tidy(api, kind, from_stored(kind, obj))
 
 
 def moved(here: Kind, there: Kind, obj: Object) -> Object:
@@ -145,7 +146,7 @@ def serve(api: Api, kind: Kind, item: Item) -> bytes:
     """What a GET of ``item`` answers in the version of ``kind``."""
     if kind.form is not None:
         return item.data if item.revision > kind.form.since else encode(kind, tidy(api, kind, load(api, kind, item)))
-    return item.data if _keeps(api, kind) else encode(kind, tidy(api, kind, from_stored(kind, decode(item.data))))
+    return item.data if _keeps(api, kind) else encode(kind, load(api, kind, item))
 
 
 def stamped(obj: Object, revision: Revision) -> Object:

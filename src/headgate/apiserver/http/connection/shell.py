@@ -168,8 +168,8 @@ class Connection:
                 self._phase, self._head = "body", head
                 self._line.wait(limits.body_s)
                 if self._hub.endpoint.user_of(self._request(head, b"")) is None:
-                    # Nobody fills memory with a body that would not be looked at.
-                    self._refuse(head, views.refuse(status.unauthorized()))
+                    # Nobody fills memory with a body that would not be looked at; the refusal needs none.
+                    self._begin(Arrived(head, b"", whole=False))
                     return
                 if head.expects_continue:
                     self._line.write(answers.CONTINUE)
