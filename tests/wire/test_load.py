@@ -109,7 +109,7 @@ def test_bodies_that_fill_memory_together_are_refused(front: Front, good: GoodCl
 
 def test_a_stranger_with_a_long_body_is_refused_before_it_is_read(front: Front, good: GoodClient, crowd: Crowd) -> None:
     hostile = crowd(front.line())
-    token = b"Authorization: Bearer  a-token-after-two-blanks\r\n"
+    token = b"Authorization: Bearer  after-two-blanks\r\n"
     hostile.sendall(
         b"POST " + MAPS.encode() + b" HTTP/1.1\r\nHost: x\r\n" + token + b"Content-Length: 3000000\r\n\r\n{"
     )
