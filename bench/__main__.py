@@ -6,7 +6,7 @@ import os
 import platform
 import sys
 
-from bench import apiserver, controllers, creates, size, store
+from bench import apiserver, controllers, creates, size, store, transport
 
 BENCHES = {
     "creates": creates.main,
@@ -14,6 +14,7 @@ BENCHES = {
     "size": size.main,
     "store": store.main,
     "controllers": controllers.main,
+    "transport": transport.main,
 }
 
 

@@ -1,20 +1,49 @@
-"""A kubeconfig file, read: which server, whom to trust, who we are.
+"""Kubeconfig files, read: which server, whom to trust, who we are.
 
-Pure: text in, values out. File names inside it are returned as they stand (relative ones mean: beside the kubeconfig),
-and ``client/http/shell.py`` opens them. What cannot be honoured (exec plugins, auth providers, passwords, proxies) is
-refused with a sentence, never ignored: a client that silently drops a credential looks like a broken server.
+Pure: texts in, values out. Several files are one configuration (``merge``); of two entries with one name the first
+counts, whole. File names inside a file start beside it. ``client/credentials/`` opens the files and runs the plugins
+that an ``Access`` names. What cannot be honoured (auth providers, passwords, proxies, impersonation) is refused with a
+sentence that names the field, never ignored: a client that silently drops a credential looks like a broken server.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+import posixpath
+from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
 import yaml
 
+from headgate.client.credentials.plugin import Plugin, read_plugin
+
 Object = dict[str, Any]
+
+_LISTS: Final = {"clusters": "cluster", "users": "user", "contexts": "context"}
+_FILES: Final = {
+    "clusters": ("certificate-authority",),
+    "users": ("client-certificate", "client-key", "tokenFile"),
+}
+_REFUSED: Final = {
+    "proxy-url": "the cluster is reached through a proxy (proxy-url)",
+    "auth-provider": "the user logs in by an auth provider (auth-provider)",
+    "username": "the user logs in by password (username)",
+    "password": "the user logs in by password (password)",
+    "as": "the user impersonates another one (as)",
+    "as-uid": "the user impersonates another one (as-uid)",
+    "as-groups": "the user impersonates groups (as-groups)",
+    "as-user-extra": "the user impersonates another one (as-user-extra)",
+}
+
+
+class Source(msgspec.Struct, frozen=True):
+    """A kubeconfig file: its text, its folder, and what to call it in messages."""
+
+    text: str
+    folder: str = ""
+    name: str = "kubeconfig"
 
 
 class Blob(msgspec.Struct, frozen=True):
@@ -39,34 +68,76 @@ class Access(msgspec.Struct, frozen=True):
     token_file: str = ""
     client_certificate: Blob = Blob()
     client_key: Blob = Blob()
+    plugin: Plugin | None = None
 
 
-_REFUSED_USER: Final = {
-    "exec": "runs a program to log in (exec)",
-    "auth-provider": "uses an auth provider",
-    "username": "logs in by password",
-    "as": "impersonates another user",
-}
+def read_access(text: str, context: str = "", folder: str = "") -> Access | str:
+    """What the named context (empty: the current one) of one file gives; a string says what is wrong with it."""
+    return read_sources([Source(text, folder)], context)
 
 
-def read_access(text: str, context: str = "") -> Access | str:
-    """What the named context (empty: the current one) gives; a string says what is wrong and how to mend it."""
+def read_sources(sources: Iterable[Source], context: str = "") -> Access | str:
+    """What the named context of these files together gives; a string says what is wrong and how to mend it."""
+    config = merge(sources)
+    return config if isinstance(config, str) else _choose(config, context)
+
+
+def merge(sources: Iterable[Source]) -> Object | str:
+    """One configuration: of each name the first entry, the first current-context, and whole paths for file names."""
+    merged: Object = {"current-context": "", **{plural: {} for plural in _LISTS}}
+    for source in sources:
+        config = _parse(source)
+        if isinstance(config, str):
+            return config
+        merged["current-context"] = merged["current-context"] or str(config.get("current-context") or "")
+        for plural, singular in _LISTS.items():
+            for name, entry in _entries(config, plural, singular):
+                merged[plural].setdefault(name, _anchored(plural, entry, source.folder))
+    return merged
+
+
+def _parse(source: Source) -> Object | str:
     try:
-        config = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        config = yaml.load(source.text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except yaml.YAMLError as error:
-        return f"kubeconfig is not YAML: {' '.join(str(error).split())}"
-    if not isinstance(config, dict):
-        return "kubeconfig is empty or not a mapping"
-    chosen = context or config.get("current-context") or ""
+        return f"{source.name} is not YAML: {' '.join(str(error).split())}"
+    if config is None:
+        return {}
+    return config if isinstance(config, dict) else f"{source.name} is not a mapping"
+
+
+def _entries(config: Object, plural: str, singular: str) -> Iterable[tuple[str, Object]]:
+    listed = config.get(plural)
+    for entry in listed if isinstance(listed, list) else ():
+        if isinstance(entry, dict):
+            body = entry.get(singular)
+            yield str(entry.get("name") or ""), body if isinstance(body, dict) else {}
+
+
+def _anchored(plural: str, entry: Object, folder: str) -> Object:
+    """With file names that start at the root, or where they would be found from here."""
+    if not folder:
+        return entry
+    found: Object = {key: posixpath.join(folder, str(entry[key])) for key in _FILES.get(plural, ()) if entry.get(key)}
+    program = entry.get("exec")
+    if plural == "users" and isinstance(program, dict) and "/" in str(program.get("command") or ""):
+        # A bare name is looked for on the PATH, as in every client.
+        found["exec"] = {**program, "command": posixpath.join(folder, program["command"])}
+    return {**entry, **found}
+
+
+def _choose(config: Object, context: str) -> Access | str:
+    chosen = context or config["current-context"]
     if not chosen:
-        return "kubeconfig has no current-context: name one with --context"
-    found = _named(config, "contexts", "context", chosen)
+        return "kubeconfig is empty or has no current-context: name one with --context"
+    found = config["contexts"].get(chosen)
     if found is None:
-        return f"kubeconfig has no context {chosen!r}; it has: {_names(config, 'contexts')}"
-    cluster = _named(config, "clusters", "cluster", str(found.get("cluster", "")))
+        names = ", ".join(sorted(config["contexts"])) or "none"
+        return f"kubeconfig has no context {chosen!r}; it has: {names}"
+    cluster = config["clusters"].get(str(found.get("cluster", "")))
     if cluster is None:
         return f"context {chosen!r} names cluster {found.get('cluster')!r}, which the kubeconfig does not have"
-    user = _named(config, "users", "user", str(found.get("user", ""))) if found.get("user") else {}
+    user = config["users"].get(str(found.get("user", ""))) if found.get("user") else {}
     if user is None:
         return f"context {chosen!r} names user {found.get('user')!r}, which the kubeconfig does not have"
     return _access(found, cluster, user)
@@ -76,11 +147,9 @@ def _access(context: Object, cluster: Object, user: Object) -> Access | str:
     server = cluster.get("server")
     if not isinstance(server, str) or not server.startswith(("https://", "http://")):
         return f"the cluster's server {server!r} is not an http(s) address"
-    if cluster.get("proxy-url"):
-        return "the cluster is reached through a proxy-url, which is not supported"
-    for key, words in _REFUSED_USER.items():
-        if user.get(key):
-            return f"the user {words}, which is not supported: use a token or a client certificate"
+    for field, words in _REFUSED.items():
+        if cluster.get(field) or user.get(field):
+            return f"{words}, which is not supported: use a token, a client certificate or an exec plugin"
     blobs: list[Blob] = []
     for owner, key in ((cluster, "certificate-authority"), (user, "client-certificate"), (user, "client-key")):
         blob = _blob(owner, key)
@@ -90,6 +159,11 @@ def _access(context: Object, cluster: Object, user: Object) -> Access | str:
     authority, certificate, key_blob = blobs
     if bool(certificate) != bool(key_blob):
         return "the user has a client certificate without its key, or a key without its certificate"
+    if cluster.get("insecure-skip-tls-verify") and authority:
+        return "the cluster names a certificate-authority and insecure-skip-tls-verify: only one of them can be meant"
+    plugin = read_plugin(user["exec"], cluster) if user.get("exec") else None
+    if isinstance(plugin, str):
+        return plugin
     return Access(
         server=server.rstrip("/"),
         namespace=str(context.get("namespace") or "default"),
@@ -100,6 +174,7 @@ def _access(context: Object, cluster: Object, user: Object) -> Access | str:
         token_file=str(user.get("tokenFile") or ""),
         client_certificate=certificate,
         client_key=key_blob,
+        plugin=plugin,
     )
 
 
@@ -112,20 +187,3 @@ def _blob(owner: Object, key: str) -> Blob | str:
         except (binascii.Error, ValueError):
             return f"{key}-data is not base64"
     return Blob(file=str(owner.get(key) or ""))
-
-
-def _entries(config: Object, plural: str) -> list[Object]:
-    listed = config.get(plural)
-    return [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
-
-
-def _named(config: Object, plural: str, singular: str, name: str) -> Object | None:
-    for entry in _entries(config, plural):
-        if entry.get("name") == name:
-            body = entry.get(singular)
-            return body if isinstance(body, dict) else {}
-    return None
-
-
-def _names(config: Object, plural: str) -> str:
-    return ", ".join(sorted(str(entry.get("name")) for entry in _entries(config, plural))) or "none"

@@ -15,17 +15,22 @@ import msgspec
 
 Query = Mapping[str, str]
 
+ANSWER_S: Final = 60.0
 _LONGEST_LINE: Final = 64 * 1024 * 1024
 
 
 class Request(msgspec.Struct, frozen=True):
-    """One request, ready to send. Header names are lower case; ``query`` is encoded."""
+    """One request, ready to send. Header names are lower case; ``query`` is encoded.
+
+    ``timeout_s`` bounds everything from here to the last byte of the answer; a watch it bounds up to its first byte.
+    """
 
     method: str
     path: str
     query: str = ""
     headers: Mapping[str, str] = {}
     body: bytes = b""
+    timeout_s: float = ANSWER_S
 
 
 class Response(msgspec.Struct, frozen=True):
@@ -49,7 +54,11 @@ class Lines(Protocol):
 
 
 class Unreachable(Exception):
-    """No answer came: refused, cut off, timed out. Whether a write happened is unknown."""
+    """No answer came: refused, cut off, timed out. Whether a write happened is unknown if any of it was ``sent``."""
+
+    def __init__(self, text: str, *, sent: bool = True) -> None:
+        super().__init__(text)
+        self.sent = sent
 
 
 class Transport(Protocol):

@@ -8,7 +8,11 @@ from typing import Any
 import pytest
 import yaml
 
-from headgate.client.kubeconfig import Access, Blob, read_access
+from headgate.client.credentials.plugin import Plugin
+from headgate.client.kubeconfig import Access, Blob, Source, read_access, read_sources
+
+V1 = "client.authentication.k8s.io/v1"
+V1ALPHA1 = "client.authentication.k8s.io/v1alpha1"
 
 
 def config(cluster: dict[str, Any] | None = None, user: dict[str, Any] | None = None) -> str:
@@ -62,14 +66,23 @@ def test_inline_data_wins_over_a_file() -> None:
     [
         ("a: [", "", "kubeconfig is not YAML"),
         ("", "", "empty"),
+        ("[]", "", "not a mapping"),
         ("{}", "", "no current-context"),
         (config(), "elsewhere", "no context 'elsewhere'; it has: bare, here, there"),
         (config(), "there", "names cluster 'nowhere'"),
         (config({"server": "127.0.0.1"}), "", "not an http(s) address"),
         (config({"proxy-url": "http://p"}), "", "proxy-url"),
         (config({"certificate-authority-data": "%"}), "", "certificate-authority-data is not base64"),
-        (config(user={"exec": {"command": "x"}}), "", "runs a program to log in"),
-        (config(user={"username": "x", "password": "y"}), "", "by password"),
+        (config({"insecure-skip-tls-verify": True, "certificate-authority": "x"}), "", "only one of them"),
+        (config(user={"auth-provider": {"name": "gcp"}}), "", "auth-provider"),
+        (config(user={"username": "x", "password": "y"}), "", "username"),
+        (config(user={"as": "x"}), "", "(as)"),
+        (config(user={"as-groups": ["x"]}), "", "as-groups"),
+        (config(user={"exec": {"apiVersion": V1}}), "", "exec has no command"),
+        (config(user={"exec": {"command": "x", "apiVersion": V1ALPHA1}}), "", "exec.apiVersion"),
+        (config(user={"exec": {"command": "x", "apiVersion": V1, "interactiveMode": "Always"}}), "", "Always"),
+        (config(user={"exec": {"command": "x", "apiVersion": V1, "interactiveMode": "x"}}), "", "interactiveMode"),
+        (config(user={"exec": {"command": "x", "apiVersion": V1, "env": [{}]}}), "", "exec.env"),
         (config(user={"client-key": "x"}), "", "a key without its certificate"),
     ],
 )
@@ -77,3 +90,53 @@ def test_what_cannot_be_used_is_refused_in_words(text: str, context: str, words:
     refusal = read_access(text, context)
     assert isinstance(refusal, str)
     assert words in refusal
+
+
+def test_of_several_files_the_first_entry_of_a_name_counts_whole_and_files_start_beside_it() -> None:
+    first = {
+        "contexts": [{"name": "both", "context": {"cluster": "c", "user": "u"}}],
+        "users": [{"name": "u", "user": {"tokenFile": "t"}}],
+    }
+    second = {
+        "current-context": "both",
+        "users": [{"name": "u", "user": {"token": "never seen"}}],
+        "clusters": [{"name": "c", "cluster": {"server": "https://there", "certificate-authority": "/ca.crt"}}],
+    }
+    sources = [Source(yaml.safe_dump(first), "/one"), Source(yaml.safe_dump(second), "/two")]
+    assert read_sources(sources) == Access(
+        server="https://there", authority=Blob(file="/ca.crt"), token_file="/one/t", token=""
+    )
+
+
+def test_a_broken_file_among_several_is_named() -> None:
+    refusal = read_sources([Source(config()), Source("a: [", name="/two/config")])
+    assert isinstance(refusal, str)
+    assert refusal.startswith("/two/config is not YAML")
+
+
+def test_a_plugin_is_told_of_the_cluster_if_it_asks_and_found_beside_the_file_if_it_is_a_path() -> None:
+    cluster = {
+        "certificate-authority-data": encoded(b"CA"),
+        "extensions": [{"name": "client.authentication.k8s.io/exec", "extension": {"audience": "a"}}],
+    }
+    program = {
+        "apiVersion": V1,
+        "command": "./bin/login",
+        "args": ["--now"],
+        "env": [{"name": "A", "value": "1"}],
+        "provideClusterInfo": True,
+        "interactiveMode": "Never",
+    }
+    access = read_access(config(cluster, {"exec": program}), folder="/etc/kube")
+    assert isinstance(access, Access)
+    assert access.plugin == Plugin(
+        version=V1,
+        command="/etc/kube/./bin/login",
+        arguments=("--now",),
+        environment=(("A", "1"),),
+        cluster={
+            "server": "https://127.0.0.1:6443/",
+            "certificate-authority-data": encoded(b"CA"),
+            "config": {"audience": "a"},
+        },
+    )

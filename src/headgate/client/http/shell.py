@@ -1,30 +1,34 @@
-"""The transport over HTTP, on aiohttp.
+"""The transport over HTTP/1.1: a bounded pool of kept connections, and one more for every open watch.
 
-Ordinary requests share a bounded pool; watches have connections of their own, so that a few open watches never starve
-the writes. What comes back is bytes; nothing is decoded, retried or logged here.
+Watches have connections of their own, so that a few of them never starve the writes. What comes back is bytes; nothing
+is decoded or logged here. Two things only are tried again: a GET on a kept connection that turned out to be closed, and
+a request that was refused with 401 once there are other credentials. Whatever else goes wrong is ``Unreachable``, which
+says whether the request may have arrived.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import ssl
-import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
+from ssl import SSLContext
 from typing import Final
 
-import aiohttp
-from yarl import URL
-
-from headgate.client.kubeconfig import Access, Blob
+from headgate.client.credentials.shell import Credentials, Identity
+from headgate.client.http.answers import Answer, Garbled
+from headgate.client.http.line.shell import Broken, Line
+from headgate.client.http.pool import Slots
+from headgate.client.http.requests import REPEATABLE, Place, common_fields, encode, place_of
+from headgate.client.http.tls.shell import client_context
+from headgate.client.kubeconfig import Access
 from headgate.client.transport import Lines, Request, Response, Unreachable, split_lines
 
 POOL: Final = 32
-_USER_AGENT: Final = "headgate"
-_GOODBYE_S: Final = 0.1
 _CONNECT_S: Final = 10.0
-_ANSWER_S: Final = 60.0
+_KEEP_S: Final = 55.0
+"""Servers close what is idle for 90 s (kube-apiserver) or more; a write must not race with that."""
+_LAST_LOOKS: Final = 10
+_UNAUTHORIZED: Final = 401
 
 
 class Http:
@@ -32,120 +36,217 @@ class Http:
 
     def __init__(self, access: Access, *, folder: Path = Path(), pool: int = POOL) -> None:
         self._access = access
-        self._folder = folder
-        self._token = _token(access, folder)
-        context: ssl.SSLContext | bool = _tls(access, folder) if access.server.startswith("https://") else True
-        self._requests = _session(context, pool)
-        self._watches = _session(context, 0)
+        place = place_of(access.server)
+        self._place: Place | None = None if isinstance(place, str) else place
+        self._problem = place if isinstance(place, str) else ""
+        self._credentials = Credentials(access, folder)
+        self._loop = asyncio.get_running_loop()
+        self._slots = Slots(pool)
+        self._idle: list[Line] = []  # the one that was used last is at the end
+        self._lines: set[Line] = set()
+        self._identity = Identity()
+        self._common = ""
+        self._context: SSLContext | None = None
+        self._tls_age = 0  # how often the TLS settings changed; lines of an older age are not kept
 
     async def request(self, request: Request) -> Response:
-        response = await self._send(request)
-        if response.status == 401 and self._access.token_file and self._renew_token():
-            response = await self._send(request)
+        deadline_s = self._loop.time() + request.timeout_s
+        identity = self._credentials.at_hand() or await self._fetch(deadline_s)
+        response = await self._exchange(request, identity, deadline_s)
+        if response.status == _UNAUTHORIZED and await self._renewed(identity, deadline_s):
+            response = await self._exchange(request, await self._fetch(deadline_s), deadline_s)
         return response
 
     async def stream(self, request: Request, *, idle_s: float) -> Lines | Response:
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S, sock_read=idle_s)
-        try:
-            answer = await self._open(self._watches, request, timeout)
-            if answer.status == 200:
-                return _Lines(answer)
-            async with answer:
-                return await _read(answer)
-        except (aiohttp.ClientError, OSError) as error:
-            raise self._unreachable(error) from error
+        deadline_s = self._loop.time() + request.timeout_s
+        identity = await self._fetch(deadline_s)
+        answer = await self._open(request, identity, deadline_s, idle_s)
+        if (
+            isinstance(answer, Response)
+            and answer.status == _UNAUTHORIZED
+            and await self._renewed(identity, deadline_s)
+        ):
+            answer = await self._open(request, await self._fetch(deadline_s), deadline_s, idle_s)
+        return answer
 
     async def close(self) -> None:
-        await self._requests.close()
-        await self._watches.close()
-        # TLS says goodbye in both directions; requests that were cancelled are still waiting for the server's half.
-        await asyncio.sleep(_GOODBYE_S)
+        self._idle.clear()
+        for line in self._lines:
+            line.abort()
+        for _ in range(_LAST_LOOKS):  # the event loop closes sockets in its next rounds
+            if all(line.lost for line in self._lines):
+                break
+            await asyncio.sleep(0)
+        self._lines.clear()
 
-    async def _send(self, request: Request) -> Response:
-        timeout = aiohttp.ClientTimeout(total=_ANSWER_S, sock_connect=_CONNECT_S)
+    # -- who we are ------------------------------------------------------------------------------------------------
+
+    async def _fetch(self, deadline_s: float) -> Identity:
         try:
-            async with await self._open(self._requests, request, timeout) as answer:
-                return await _read(answer)
-        except (aiohttp.ClientError, OSError) as error:
+            async with asyncio.timeout_at(deadline_s):
+                return await self._credentials.fetch()
+        except TimeoutError:
+            raise self._unreachable("credentials were not there in time", sent=False) from None
+
+    async def _renewed(self, refused: Identity, deadline_s: float) -> bool:
+        try:
+            async with asyncio.timeout_at(deadline_s):
+                return await self._credentials.renew(refused)
+        except (TimeoutError, Unreachable):
+            return False  # the server's own answer says it better
+
+    def _adopt(self, identity: Identity) -> Place:
+        """Makes the common parts of requests anew when who we are has changed."""
+        if self._place is None:
+            raise Unreachable(self._problem, sent=False)
+        if identity is self._identity:
+            return self._place
+        try:
+            common = common_fields(self._place, identity.token)
+            if self._place.tls and (self._context is None or not identity.same_tls(self._identity)):
+                self._context = client_context(self._access, identity)
+                self._tls_age += 1
+                self._drop_idle()
+        except (OSError, ValueError) as error:
+            raise self._unreachable(f"its credentials are of no use: {error}", sent=False) from error
+        self._common, self._identity = common, identity
+        return self._place
+
+    # -- one request -----------------------------------------------------------------------------------------------
+
+    async def _exchange(self, request: Request, identity: Identity, deadline_s: float) -> Response:
+        place = self._adopt(identity)
+        payload = encode(request, place, self._common)
+        if not self._slots.take():
+            await self._queue(deadline_s)
+        try:
+            line = self._kept_line()
+            if line is not None:
+                try:
+                    return await self._ask(line, payload, deadline_s)
+                except Broken as error:
+                    if error.heard or request.method not in REPEATABLE or self._loop.time() >= deadline_s:
+                        raise self._unreachable(error) from error
+                    self._drop_idle()  # kept too long; the others are no better
+            line = await self._connect(place, deadline_s)
+            try:
+                return await self._ask(line, payload, deadline_s)
+            except Broken as error:
+                raise self._unreachable(error) from error
+        finally:
+            self._slots.give_back()
+
+    async def _ask(self, line: Line, payload: bytes, deadline_s: float) -> Response:
+        timer = self._loop.call_at(deadline_s, line.give_up, "no answer came in time")
+        try:
+            answer = await line.ask(payload)
+        except BaseException:
+            line.abort()  # an answer to somebody who has left must not reach the next one
+            raise
+        finally:
+            timer.cancel()
+            self._put_back(line)
+        return self._response(answer)
+
+    async def _queue(self, deadline_s: float) -> None:
+        try:
+            async with asyncio.timeout_at(deadline_s):
+                await self._slots.wait()
+        except TimeoutError:
+            raise self._unreachable("no connection became free in time", sent=False) from None
+
+    def _response(self, answer: Answer) -> Response:
+        try:
+            return Response(answer.status, answer.headers, answer.body())
+        except Garbled as error:
             raise self._unreachable(error) from error
 
-    async def _open(
-        self, session: aiohttp.ClientSession, request: Request, timeout: aiohttp.ClientTimeout
-    ) -> aiohttp.ClientResponse:
-        target = f"{self._access.server}{request.path}" + (f"?{request.query}" if request.query else "")
-        headers = {"user-agent": _USER_AGENT, **request.headers}
-        if self._token:
-            headers["authorization"] = f"Bearer {self._token}"
-        return await session.request(
-            request.method,
-            URL(target, encoded=True),  # path and query are ready as they are, and must not be quoted twice
-            headers=headers,
-            data=request.body or None,
-            timeout=timeout,
-            server_hostname=self._access.tls_server_name or None,
-            allow_redirects=False,  # a redirect would carry the token to somewhere else
-        )
+    # -- a watch ---------------------------------------------------------------------------------------------------
 
-    def _unreachable(self, error: Exception) -> Unreachable:
-        return Unreachable(f"{self._access.server} cannot be reached: {str(error) or type(error).__name__}")
+    async def _open(self, request: Request, identity: Identity, deadline_s: float, idle_s: float) -> Lines | Response:
+        place = self._adopt(identity)
+        payload = encode(request, place, self._common, packed=False)
+        line = await self._connect(place, deadline_s)
+        timer = self._loop.call_at(deadline_s, line.give_up, "no answer came in time")
+        opened: Lines | None = None
+        try:
+            answer = await line.open(payload)
+            if answer.status == 200 and answer.headers.get("content-encoding", "identity") == "identity":
+                opened = _Lines(line, idle_s, self._lines)
+                return opened
+            answer.parts = [part async for part in line.parts(idle_s)]
+            return self._response(answer)
+        except Broken as error:
+            raise self._unreachable(error) from error
+        finally:
+            timer.cancel()
+            if opened is None:
+                line.abort()
+                self._lines.discard(line)
 
-    def _renew_token(self) -> bool:
-        """Tokens in files are rotated; true if the file holds another one by now."""
-        old, self._token = self._token, _token(self._access, self._folder)
-        return self._token != old
+    # -- connections -----------------------------------------------------------------------------------------------
+
+    def _kept_line(self) -> Line | None:
+        oldest_s = self._loop.time() - _KEEP_S
+        while self._idle:
+            line = self._idle.pop()
+            if line.reusable and line.idle_since_s >= oldest_s:
+                return line
+            line.abort()
+            self._lines.discard(line)
+        return None
+
+    def _put_back(self, line: Line) -> None:
+        if line.reusable and line.tls_age == self._tls_age:
+            line.idle_since_s = self._loop.time()
+            self._idle.append(line)
+        else:
+            line.abort()
+            self._lines.discard(line)
+
+    def _drop_idle(self) -> None:
+        for line in self._idle:
+            line.abort()
+            self._lines.discard(line)
+        self._idle.clear()
+
+    async def _connect(self, place: Place, deadline_s: float) -> Line:
+        age = self._tls_age
+        try:
+            async with asyncio.timeout_at(min(deadline_s, self._loop.time() + _CONNECT_S)):
+                _, line = await self._loop.create_connection(
+                    lambda: Line(self._loop, age),
+                    place.host,
+                    place.port,
+                    ssl=self._context if place.tls else None,
+                    server_hostname=(self._access.tls_server_name or place.host) if place.tls else None,
+                )
+        except TimeoutError:
+            raise self._unreachable("it does not take connections in time", sent=False) from None
+        except OSError as error:
+            raise self._unreachable(error, sent=False) from error
+        self._lines.add(line)
+        return line
+
+    def _unreachable(self, error: Exception | str, *, sent: bool = True) -> Unreachable:
+        return Unreachable(f"{self._access.server} cannot be reached: {error or type(error).__name__}", sent=sent)
 
 
 class _Lines:
-    """Lines of any length: aiohttp's own line reader refuses those that are longer than its buffer."""
+    """Lines of any length, read no faster than they are consumed."""
 
-    def __init__(self, answer: aiohttp.ClientResponse) -> None:
-        self._answer = answer
+    def __init__(self, line: Line, idle_s: float, lines: set[Line]) -> None:
+        self._line = line
+        self._idle_s = idle_s
+        self._lines = lines
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         try:
-            async for line in split_lines(self._answer.content.iter_any()):
+            async for line in split_lines(self._line.parts(self._idle_s)):
                 yield line
-        except (aiohttp.ClientError, OSError) as error:
-            raise Unreachable(f"the watch broke off: {error or type(error).__name__}") from error
+        except Broken as error:
+            raise Unreachable(f"the watch broke off: {error}") from error
 
     async def close(self) -> None:
-        connection = self._answer.connection
-        if connection is not None and connection.transport is not None:
-            connection.transport.abort()  # a watch is cut, not ended: there is nothing to say goodbye for
-        self._answer.close()
-
-
-def _session(context: ssl.SSLContext | bool, limit: int) -> aiohttp.ClientSession:
-    connector = aiohttp.TCPConnector(limit=limit, ssl=context)
-    return aiohttp.ClientSession(connector=connector, auto_decompress=True, cookie_jar=aiohttp.DummyCookieJar())
-
-
-async def _read(answer: aiohttp.ClientResponse) -> Response:
-    headers = {name.lower(): value for name, value in answer.headers.items()}
-    return Response(status=answer.status, headers=headers, body=await answer.read())
-
-
-def _token(access: Access, folder: Path) -> str:
-    if access.token_file:
-        with contextlib.suppress(OSError):
-            return (folder / access.token_file).read_text().strip()
-    return access.token
-
-
-def _tls(access: Access, folder: Path) -> ssl.SSLContext:
-    authority = _bytes(access.authority, folder)
-    context = ssl.create_default_context(cadata=authority.decode() if authority else None)
-    context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # clusters' own certificates lack extensions that it asks for
-    if access.insecure:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    if access.client_certificate:
-        with tempfile.NamedTemporaryFile() as pair:  # OpenSSL takes a file; this one is 0600 and gone in a moment
-            pair.write(_bytes(access.client_certificate, folder) + b"\n" + _bytes(access.client_key, folder))
-            pair.flush()
-            context.load_cert_chain(pair.name)
-    return context
-
-
-def _bytes(blob: Blob, folder: Path) -> bytes:
-    return (folder / blob.file).read_bytes() if blob.file else blob.data
+        self._line.abort()  # a watch is cut, not ended: there is nothing to say goodbye for
+        self._lines.discard(self._line)

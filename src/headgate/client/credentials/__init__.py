@@ -1,0 +1,1 @@
+"""Who we are: tokens and certificates, where they come from, and when they must be fetched anew."""

@@ -1,0 +1,38 @@
+"""Where credentials are looked for: a kubeconfig that was named, KUBECONFIG, the home folder, or the pod we run in.
+
+Pure: the environment comes in. ``credentials/shell.py`` opens what is found here.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping
+from typing import Final
+
+from headgate.client.kubeconfig import Access, Blob
+
+MOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+
+def kubeconfig_paths(named: str, environment: Mapping[str, str]) -> list[str]:
+    """Which files to read. One that is named, and a single one of KUBECONFIG, must exist; others may be absent."""
+    if named:
+        return [named]
+    listed = [path for path in environment.get("KUBECONFIG", "").split(":") if path]
+    if listed:
+        return list(dict.fromkeys(listed))
+    home = environment.get("HOME", "")
+    return [posixpath.join(home, ".kube", "config")] if home else []
+
+
+def in_cluster(environment: Mapping[str, str], namespace: str = "", mount: str = MOUNT) -> Access | None:
+    """The service account of the pod that this process runs in, if it runs in one."""
+    host, port = environment.get("KUBERNETES_SERVICE_HOST"), environment.get("KUBERNETES_SERVICE_PORT")
+    if not host or not port:
+        return None
+    return Access(
+        server=f"https://{f'[{host}]' if ':' in host else host}:{port}",
+        namespace=namespace.strip() or "default",
+        authority=Blob(file=posixpath.join(mount, "ca.crt")),
+        token_file=posixpath.join(mount, "token"),
+    )

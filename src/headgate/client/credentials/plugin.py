@@ -1,0 +1,118 @@
+"""Programs that print a credential (client.authentication.k8s.io): what to run, what to tell it, what it said.
+
+Pure. ``credentials/shell.py`` runs the program. Versions v1 and v1beta1; a program that must ask a person
+(``interactiveMode: Always``) is refused, because nobody sits in front of a controller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from headgate.kube.timestamps import parse_time
+
+Object = dict[str, Any]
+
+INFO: Final = "KUBERNETES_EXEC_INFO"
+_GROUP: Final = "client.authentication.k8s.io"
+_VERSIONS: Final = (f"{_GROUP}/v1", f"{_GROUP}/v1beta1")
+_EXTENSION: Final = f"{_GROUP}/exec"
+_MODES: Final = ("Never", "IfAvailable", "Always")
+_TOLD: Final = (
+    "server",
+    "tls-server-name",
+    "insecure-skip-tls-verify",
+    "certificate-authority-data",
+    "disable-compression",
+)
+
+
+class Plugin(msgspec.Struct, frozen=True):
+    """A program to run. ``cluster`` is what it is told about the cluster, if it asked for that."""
+
+    version: str
+    command: str
+    arguments: tuple[str, ...] = ()
+    environment: tuple[tuple[str, str], ...] = ()
+    hint: str = ""
+    cluster: Object | None = None
+
+
+class Printed(msgspec.Struct, frozen=True):
+    """What a program gave us. ``expires_s`` is its own clock's time since 1970; none: until it is refused."""
+
+    token: str = ""
+    certificate: bytes = b""
+    key: bytes = b""
+    expires_s: float | None = None
+
+
+def read_plugin(program: Any, cluster: Object) -> Plugin | str:
+    """The ``exec`` of a user; a string says what is wrong with it."""
+    if not isinstance(program, dict) or not program.get("command"):
+        return "the user's exec has no command"
+    version, mode = program.get("apiVersion"), program.get("interactiveMode") or "IfAvailable"
+    if version not in _VERSIONS:
+        return f"the user's exec.apiVersion {version!r} is not supported: {' or '.join(_VERSIONS)}"
+    if mode not in _MODES:
+        return f"the user's exec.interactiveMode {mode!r} is none of {', '.join(_MODES)}"
+    if mode == "Always":
+        return "the user's exec.interactiveMode is Always, which is not supported: nobody could answer the program"
+    environment = program.get("env") or ()
+    if not all(isinstance(each, dict) and each.get("name") for each in environment):
+        return "the user's exec.env has an entry without a name"
+    return Plugin(
+        version=version,
+        command=str(program["command"]),
+        arguments=tuple(map(str, program.get("args") or ())),
+        environment=tuple((str(each["name"]), str(each.get("value", ""))) for each in environment),
+        hint=str(program.get("installHint") or ""),
+        cluster=_about(cluster) if program.get("provideClusterInfo") else None,
+    )
+
+
+def _about(cluster: Object) -> Object:
+    told = {key: cluster[key] for key in _TOLD if cluster.get(key)}
+    for extension in cluster.get("extensions") or ():
+        if isinstance(extension, dict) and extension.get("name") == _EXTENSION:
+            told["config"] = extension.get("extension")
+    return told
+
+
+def environment_of(plugin: Plugin, inherited: Mapping[str, str], authority: str = "") -> dict[str, str]:
+    """The program's environment; ``authority`` is the base64 of a certificate authority that stood in a file."""
+    spec: Object = {"interactive": False}
+    if plugin.cluster is not None:
+        found = {"certificate-authority-data": authority} if authority else {}
+        spec["cluster"] = {**plugin.cluster, **found}
+    info = {"kind": "ExecCredential", "apiVersion": plugin.version, "spec": spec}
+    return {**inherited, **dict(plugin.environment), INFO: msgspec.json.encode(info).decode()}
+
+
+def read_printed(plugin: Plugin, output: bytes) -> Printed | str:
+    """What the program printed; a string says what is wrong with that."""
+    try:
+        printed = msgspec.json.decode(output)
+    except msgspec.DecodeError as error:
+        return f"{plugin.command} printed what is not JSON: {error}"
+    if not isinstance(printed, dict) or printed.get("kind") != "ExecCredential":
+        return f"{plugin.command} printed no ExecCredential"
+    if printed.get("apiVersion") != plugin.version:
+        return f"{plugin.command} was asked for {plugin.version} and printed {printed.get('apiVersion')!r}"
+    status = printed.get("status")
+    if not isinstance(status, dict):
+        return f"{plugin.command} printed an ExecCredential without a status"
+    token, certificate, key = (
+        str(status.get(name) or "") for name in ("token", "clientCertificateData", "clientKeyData")
+    )
+    if not (token or certificate or key):
+        return f"{plugin.command} printed neither a token nor a client certificate"
+    if bool(certificate) != bool(key):
+        return f"{plugin.command} printed a certificate without its key, or a key without its certificate"
+    ends = status.get("expirationTimestamp")
+    expires_s = parse_time(str(ends)) if ends else None
+    if isinstance(expires_s, str):
+        return f"{plugin.command} printed an expirationTimestamp that is no time: {expires_s}"
+    return Printed(token, certificate.encode(), key.encode(), expires_s)

@@ -1,0 +1,214 @@
+"""Finds credentials, keeps them fresh: reads files when they change, runs plugins when what they gave has expired.
+
+Nothing here asks an API server anything; ``client/http/shell.py`` asks for the present identity before each request,
+and for another one when the server said 401. Files are looked at once a second at most.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from headgate.client.credentials.place import MOUNT, in_cluster, kubeconfig_paths
+from headgate.client.credentials.plugin import Plugin, Printed, environment_of, read_printed
+from headgate.client.kubeconfig import Access, Blob, Source, read_sources
+from headgate.client.transport import Unreachable
+
+_LOOK_EVERY_S: Final = 1.0
+_PLUGIN_S: Final = 60.0
+_PRINTED_BYTES: Final = 1 << 20
+Stamp = tuple[int, int, int] | None
+
+
+class Identity(msgspec.Struct, frozen=True):
+    """Who we are at the moment, and whom we trust."""
+
+    token: str = ""
+    authority: bytes = b""
+    certificate: bytes = b""
+    key: bytes = b""
+
+    def same_tls(self, other: Identity) -> bool:
+        return (self.authority, self.certificate, self.key) == (other.authority, other.certificate, other.key)
+
+
+def find_access(
+    kubeconfig: str = "", context: str = "", environment: Mapping[str, str] | None = None, mount: str = MOUNT
+) -> Access | str:
+    """The server to talk to and how, from a kubeconfig or from the pod around us; a string says why there is none."""
+    environment = os.environ if environment is None else environment
+    paths = kubeconfig_paths(kubeconfig, environment)
+    sources: list[Source] = []
+    for path in paths:
+        try:
+            sources.append(Source(Path(path).read_text(), str(Path(path).resolve().parent), path))
+        except (OSError, UnicodeDecodeError) as error:
+            if kubeconfig or not isinstance(error, FileNotFoundError):
+                return f"the kubeconfig {path} cannot be read: {error}"
+    if sources:
+        return read_sources(sources, context)
+    namespace = Path(mount) / "namespace"
+    found = in_cluster(environment, namespace.read_text() if namespace.exists() else "", mount)
+    looked = f"none of {', '.join(paths)} exists" if paths else "none is named"
+    return found or f"no kubeconfig: {looked}, and this is no pod of a cluster; name one with --kubeconfig"
+
+
+class Credentials:
+    """The identity of one ``Access``; ``folder`` is where relative file names start."""
+
+    def __init__(self, access: Access, folder: Path = Path()) -> None:
+        self._access = access
+        self._folder = folder
+        self._files = [
+            folder / name
+            for name in (
+                access.token_file,
+                access.authority.file,
+                access.client_certificate.file,
+                access.client_key.file,
+            )
+            if name
+        ]
+        self._stamps: list[Stamp] = []
+        self._look_s = 0.0
+        self._from_files: Identity | None = None
+        self._printed: Printed | None = None
+        self._asking = asyncio.Lock()
+        self._identity: Identity | None = None
+        # A token of one's own wins over a plugin, as in every client.
+        self._plugin = None if access.token or access.token_file else access.plugin
+
+    def at_hand(self) -> Identity | None:
+        """The identity, unless it must be fetched. Cheap: it is asked before every request."""
+        if self._identity is None or (self._files and time.monotonic() >= self._look_s):
+            return None
+        expires_s = self._printed.expires_s if self._printed is not None else None
+        return self._identity if expires_s is None or time.time() < expires_s else None
+
+    async def fetch(self) -> Identity:
+        """The identity. Raises ``Unreachable`` when there is none to be had."""
+        async with self._asking:
+            identity = self.at_hand()
+            return identity if identity is not None else await self._gather(force=False)
+
+    async def renew(self, refused: Identity) -> bool:
+        """The server does not know this identity; whether there is another one by now."""
+        async with self._asking:
+            if self._identity == refused:
+                await self._gather(force=True)
+            return self._identity != refused
+
+    async def _gather(self, *, force: bool) -> Identity:
+        self._read_files(force)
+        assert self._from_files is not None
+        printed = await self._print(force) if self._plugin is not None else None
+        self._identity = self._from_files
+        if printed is not None:
+            self._identity = msgspec.structs.replace(self._from_files, token=printed.token)
+            if printed.certificate:
+                self._identity = msgspec.structs.replace(
+                    self._identity, certificate=printed.certificate, key=printed.key
+                )
+        return self._identity
+
+    def _read_files(self, force: bool) -> None:
+        self._look_s = time.monotonic() + _LOOK_EVERY_S
+        stamps = [_stamp(path) for path in self._files]
+        if self._from_files is not None and stamps == self._stamps and not force:
+            return
+        try:
+            self._from_files = self._read_all()
+            self._stamps = stamps
+        except OSError as error:
+            if self._from_files is None:
+                raise Unreachable(f"credentials cannot be read: {error}", sent=False) from error
+            # In the middle of a rotation a file may be absent for a moment: what we have is better than nothing.
+
+    def _read_all(self) -> Identity:
+        access = self._access
+        return Identity(
+            token=self._token(),
+            authority=self._bytes(access.authority),
+            certificate=self._bytes(access.client_certificate),
+            key=self._bytes(access.client_key),
+        )
+
+    def _token(self) -> str:
+        if self._access.token_file:
+            try:
+                return (self._folder / self._access.token_file).read_text().strip()
+            except OSError:
+                if not self._access.token:
+                    raise
+        return self._access.token
+
+    def _bytes(self, blob: Blob) -> bytes:
+        return (self._folder / blob.file).read_bytes() if blob.file else blob.data
+
+    async def _print(self, force: bool) -> Printed:
+        assert self._plugin is not None
+        known = self._printed
+        if known is not None and not force and (known.expires_s is None or time.time() < known.expires_s):
+            return known
+        authority = self._from_files.authority if self._from_files is not None else b""
+        self._printed = await run_plugin(self._plugin, base64.b64encode(authority).decode(), self._folder)
+        return self._printed
+
+
+async def run_plugin(plugin: Plugin, authority: str = "", folder: Path = Path()) -> Printed:
+    """Raises ``Unreachable`` when it cannot be run, fails, takes too long, or prints no credential."""
+    try:
+        async with asyncio.timeout(_PLUGIN_S):
+            output = await _run(plugin, authority, folder)
+    except TimeoutError as error:
+        raise Unreachable(f"{plugin.command} did not finish in {_PLUGIN_S:.0f} s", sent=False) from error
+    printed = read_printed(plugin, output)
+    if isinstance(printed, str):
+        raise Unreachable(printed, sent=False)
+    return printed
+
+
+async def _run(plugin: Plugin, authority: str, folder: Path) -> bytes:
+    command = str(folder / plugin.command) if "/" in plugin.command else plugin.command
+    try:
+        child = await asyncio.create_subprocess_exec(
+            command,
+            *plugin.arguments,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            env=environment_of(plugin, os.environ, authority),
+        )
+    except OSError as error:
+        hint = f" ({plugin.hint})" if plugin.hint else ""
+        raise Unreachable(f"{plugin.command} cannot be run: {error}{hint}", sent=False) from error
+    assert child.stdout is not None
+    try:
+        output = await child.stdout.read(_PRINTED_BYTES)
+        while output and (more := await child.stdout.read(_PRINTED_BYTES)):
+            output += more
+            if len(output) > _PRINTED_BYTES:
+                raise Unreachable(f"{plugin.command} printed more than {_PRINTED_BYTES} bytes", sent=False)
+        if await child.wait():
+            raise Unreachable(f"{plugin.command} failed with exit code {child.returncode}", sent=False)
+        return output
+    finally:
+        if child.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                child.kill()
+            await child.wait()
+
+
+def _stamp(path: Path) -> Stamp:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino

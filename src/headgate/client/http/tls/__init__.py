@@ -1,0 +1,1 @@
+"""TLS towards a server."""
