@@ -22,7 +22,16 @@ from headgate.kube.pods.resources import (
     sum_containers,
 )
 
-__all__ = ["Amounts", "compute_qos_class", "fill_requests", "is_sidecar", "pod_limits", "pod_requests", "qos_class"]
+__all__ = [
+    "Amounts",
+    "compute_qos_class",
+    "fill_requests",
+    "held_spec",
+    "is_sidecar",
+    "pod_limits",
+    "pod_requests",
+    "qos_class",
+]
 
 Object = dict[str, Any]
 
@@ -30,17 +39,21 @@ RESIZE_PENDING: Final = "PodResizePending"
 INFEASIBLE: Final = "Infeasible"
 
 
-def pod_requests(pod: Mapping[str, Any], *, as_spec: bool = False) -> Amounts:
+def pod_requests(
+    pod: Mapping[str, Any], *, as_spec: bool = False, missing: Amounts | None = None, pod_level: bool = True
+) -> Amounts:
     """What the scheduler reserves for the pod.
 
     ``as_spec`` looks at the specification alone; otherwise the pod's status is heard too, because a
-    container that shrinks holds its old amount until the kubelet has taken it away.
+    container that shrinks holds its old amount until the kubelet has taken it away. ``missing`` stands in for what a
+    container does not ask for; without ``pod_level`` the containers alone count.
     """
     spec = pod.get("spec") or {}
-    total = sum_containers(spec if as_spec else _as_held(pod, "requests"), "requests")
-    for name, each in amounts(spec.get("resources"), "requests").items():
-        if may_be_pod_level(name):
-            total[name] = each
+    total = sum_containers(spec if as_spec else held_spec(pod, "requests"), "requests", missing)
+    if pod_level:
+        for name, each in amounts(spec.get("resources"), "requests").items():
+            if may_be_pod_level(name):
+                total[name] = each
     for name, extra in _overhead(spec).items():
         total[name] = total[name] + extra if name in total else extra
     return total
@@ -49,7 +62,7 @@ def pod_requests(pod: Mapping[str, Any], *, as_spec: bool = False) -> Amounts:
 def pod_limits(pod: Mapping[str, Any], *, as_spec: bool = False) -> Amounts:
     """What the pod may use. Overhead is added only where a limit exists: elsewhere there is none."""
     spec = pod.get("spec") or {}
-    total = sum_containers(spec if as_spec else _as_held(pod, "limits"), "limits")
+    total = sum_containers(spec if as_spec else held_spec(pod, "limits"), "limits")
     for name, each in amounts(spec.get("resources"), "limits").items():
         if may_be_pod_level(name):
             total[name] = each
@@ -71,7 +84,7 @@ def _overhead(spec: Mapping[str, Any]) -> Amounts:
     return {name: quantity.amount(value) for name, value in (spec.get("overhead") or {}).items()}
 
 
-def _as_held(pod: Mapping[str, Any], which: Which) -> Object:
+def held_spec(pod: Mapping[str, Any], which: Which) -> Object:
     """The pod's specification, with each running container's amounts as they count while a resize is under way."""
     spec: Object = pod.get("spec") or {}
     status = pod.get("status") or {}

@@ -46,15 +46,19 @@ def amounts(resources: Object | None, which: Which) -> Amounts:
     return {name: quantity.amount(value) for name, value in listed.items()} if listed else {}
 
 
-def sum_containers(spec: Object, which: Which) -> Amounts:
-    """The containers' effective ``requests`` or ``limits``, init containers and sidecars included."""
+def sum_containers(spec: Object, which: Which, missing: Amounts | None = None) -> Amounts:
+    """The containers' effective ``requests`` or ``limits``, init containers and sidecars included.
+
+    ``missing`` stands in, container by container, for amounts that are not given; an explicit zero is given.
+    """
+    filled = missing or {}
     total: Amounts = {}
     for container in spec.get("containers") or ():
-        _add(total, amounts(container.get("resources"), which))
+        _add(total, {**filled, **amounts(container.get("resources"), which)})
     sidecars: Amounts = {}
     peak: Amounts = {}
     for container in spec.get("initContainers") or ():
-        own = amounts(container.get("resources"), which)
+        own = {**filled, **amounts(container.get("resources"), which)}
         if is_sidecar(container):
             _add(total, own)
             _add(sidecars, own)

@@ -1,0 +1,142 @@
+"""Label columns: for every label key that somebody asked about, each node's value as a small integer.
+
+A column is made when a selector or a topology first names its key, and kept up to date from then on; labels that
+nobody asks about cost nothing, be they thousands. Value ids are dense and stay: topology plugins use them as the
+numbers of domains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headgate.kube.affinity import NAME_FIELD, NodeSelector, NodeTerm, RequiredNodes
+from headgate.kube.labels import Requirement, Selector
+from headgate.scheduling.columns import Rows
+
+Ids = NDArray[np.int32]
+Mask = NDArray[np.bool_]
+
+ABSENT: Final = -1
+
+
+class LabelColumn:
+    """One label key. ``values[id]`` is the text behind an id."""
+
+    def __init__(self, capacity: int) -> None:
+        self.ids: Ids = np.full(capacity, ABSENT, np.int32)
+        self.values: list[str] = []
+        self._id_of: dict[str, int] = {}
+
+    def id_of(self, value: str) -> int:
+        """``ABSENT`` for a value that no node has had."""
+        return self._id_of.get(value, ABSENT)
+
+    def set(self, row: int, value: str | None) -> None:
+        if value is None:
+            self.ids[row] = ABSENT
+            return
+        found = self._id_of.get(value)
+        if found is None:
+            found = len(self.values)
+            self._id_of[value] = found
+            self.values.append(value)
+        self.ids[row] = found
+
+    def matching(self, requirement: Requirement, rows: Rows | None, size: int) -> Mask:
+        """Which rows meet a requirement on this key: it is asked once per value, not per node."""
+        ids = self.ids[:size] if rows is None else self.ids[rows]
+        # Id -1 reads the last place of the table, which is the answer for nodes without the label.
+        table: Mask = np.append(self._answers(requirement), requirement.matches({}))
+        return table[ids]
+
+    def _answers(self, requirement: Requirement) -> Mask:
+        match requirement.operator:
+            case "=" | "==" | "in" | "!=" | "notin" as operator:
+                is_listed: Mask = np.zeros(len(self.values), np.bool_)
+                is_listed[[found for each in requirement.values if (found := self.id_of(each)) != ABSENT]] = True
+                return is_listed if operator in ("=", "==", "in") else ~is_listed
+            case _:
+                answers = (requirement.matches({requirement.key: value}) for value in self.values)
+                return np.fromiter(answers, np.bool_, count=len(self.values))
+
+
+class Labels:
+    """All columns, and the nodes' own labels behind them."""
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._columns: dict[str, LabelColumn] = {}
+        self._of_row: dict[int, Mapping[str, str]] = {}
+        self._name_of_row: dict[int, str] = {}
+        self._row_of_name: dict[str, int] = {}
+
+    def column(self, key: str) -> LabelColumn:
+        found = self._columns.get(key)
+        if found is None:
+            found = self._columns[key] = LabelColumn(self._capacity)
+            for row, labels in self._of_row.items():
+                found.set(row, labels.get(key))
+        return found
+
+    def selected_keys(self) -> tuple[str, ...]:
+        """The keys that somebody has asked about."""
+        return tuple(self._columns)
+
+    def set(self, row: int, name: str, labels: Mapping[str, str]) -> None:
+        self._of_row[row] = labels
+        self._name_of_row[row] = name
+        self._row_of_name[name] = row
+        for key, column in self._columns.items():
+            column.set(row, labels.get(key))
+
+    def remove(self, row: int) -> None:
+        self._of_row.pop(row, None)
+        self._row_of_name.pop(self._name_of_row.pop(row, ""), None)
+        for column in self._columns.values():
+            column.set(row, None)
+
+    def grow(self, capacity: int) -> None:
+        self._capacity = capacity
+        for column in self._columns.values():
+            wider: Ids = np.full(capacity, ABSENT, np.int32)
+            wider[: len(column.ids)] = column.ids
+            column.ids = wider
+
+    def selected(self, selector: Selector, rows: Rows | None, size: int) -> Mask:
+        length = size if rows is None else len(rows)
+        if selector.nothing:
+            return np.zeros(length, np.bool_)
+        mask: Mask = np.ones(length, np.bool_)
+        for each in selector.requirements:
+            mask &= self.column(each.key).matching(each, rows, size)
+        return mask
+
+    def term(self, term: NodeTerm, rows: Rows | None, size: int) -> Mask:
+        mask = self.selected(term.labels, rows, size)
+        for field in term.fields:
+            mask &= self._named(field, rows, size)
+        return mask
+
+    def any_term(self, selector: NodeSelector, rows: Rows | None, size: int) -> Mask:
+        mask: Mask = np.zeros(size if rows is None else len(rows), np.bool_)
+        for term in selector.terms:
+            mask |= self.term(term, rows, size)
+        return mask
+
+    def required(self, wanted: RequiredNodes, rows: Rows | None, size: int) -> Mask:
+        mask = self.selected(wanted.labels, rows, size)
+        return mask if wanted.affinity is None else mask & self.any_term(wanted.affinity, rows, size)
+
+    def _named(self, field: Requirement, rows: Rows | None, size: int) -> Mask:
+        """The name is the only field there is; a requirement on another sees the empty text."""
+        length = size if rows is None else len(rows)
+        wanted = field.operator == "in"
+        if field.key != NAME_FIELD:
+            return np.full(length, (field.values[0] == "") is wanted)
+        row = self._row_of_name.get(field.values[0], -1)
+        found: Mask = np.arange(size) == row if rows is None else rows == row
+        return found if wanted else ~found

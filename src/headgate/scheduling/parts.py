@@ -1,0 +1,156 @@
+"""Parts of a pod's shape: host ports, spread constraints, terms of affinity between pods, volumes that bind.
+
+Each is read from the wire once, when a shape is new, and then shared by all pods of that shape. What the parts mean
+for a node is the plugins' business (``scheduling/plugins/``). A selector that makes no sense selects nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from headgate.kube.labels import Selector, from_label_selector
+from headgate.kube.requests import is_sidecar
+
+Object = Mapping[str, Any]
+
+ANY_ADDRESS: Final = "0.0.0.0"
+
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
+_EXCLUSIVE_VOLUMES: Final = ("gcePersistentDisk", "awsElasticBlockStore", "iscsi", "rbd")
+
+
+class HostPort(msgspec.Struct, frozen=True):
+    protocol: str
+    port: int
+    address: str
+
+    def clashes(self, other_address: str) -> bool:
+        """Whether the same protocol and port on ``other_address`` is in the way."""
+        return self.address == ANY_ADDRESS or other_address in (ANY_ADDRESS, self.address)
+
+
+class SpreadConstraint(msgspec.Struct, frozen=True):
+    max_skew: int
+    topology_key: str
+    is_hard: bool
+    selector: Selector
+    min_domains: int
+    honours_node_affinity: bool
+    honours_node_taints: bool
+    match_label_keys: tuple[str, ...]
+
+
+class PodTerm(msgspec.Struct, frozen=True):
+    """Pods that attract or repel: by labels, in these namespaces or in those a selector picks, per topology domain."""
+
+    topology_key: str
+    selector: Selector
+    namespaces: frozenset[str]
+    namespace_selector: Selector
+    weight: int = 0
+
+
+class PodAffinity(msgspec.Struct, frozen=True):
+    required: tuple[PodTerm, ...] = ()
+    preferred: tuple[PodTerm, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.required or self.preferred)
+
+
+class Volumes(msgspec.Struct, frozen=True):
+    """``claims`` by name; ``ephemeral`` volumes by volume name (their claim is ``<pod>-<volume>``); and the kinds of
+    volume that only one pod, or only readers, may use at a time."""
+
+    claims: tuple[str, ...] = ()
+    ephemeral: tuple[str, ...] = ()
+    exclusive: tuple[tuple[str, Object], ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.claims or self.ephemeral or self.exclusive)
+
+
+def read_host_ports(spec: Object) -> tuple[HostPort, ...]:
+    """Ports on the node itself, of containers that run for the pod's whole life."""
+    containers = [each for each in spec.get("initContainers") or () if is_sidecar(each)]
+    containers += spec.get("containers") or ()
+    found = {
+        HostPort(port.get("protocol") or "TCP", port["hostPort"], port.get("hostIP") or ANY_ADDRESS): None
+        for container in containers
+        for port in container.get("ports") or ()
+        if (port.get("hostPort") or 0) > 0
+    }
+    return tuple(found)
+
+
+def read_images(spec: Object) -> tuple[str, ...]:
+    """One per container, init containers first; a name without tag or digest means ``latest``."""
+    return tuple(
+        _with_tag(each.get("image") or "")
+        for field in ("initContainers", "containers")
+        for each in spec.get(field) or ()
+    )
+
+
+def _with_tag(image: str) -> str:
+    return image if image.rfind(":") > image.rfind("/") else f"{image}:latest"
+
+
+def read_spread(constraints: Iterable[Object] | None) -> tuple[SpreadConstraint, ...]:
+    return tuple(
+        SpreadConstraint(
+            max_skew=each.get("maxSkew") or 0,
+            topology_key=each.get("topologyKey") or "",
+            is_hard=each.get("whenUnsatisfiable") != "ScheduleAnyway",
+            selector=from_label_selector(each.get("labelSelector")),
+            min_domains=each.get("minDomains") or 1,
+            honours_node_affinity=each.get("nodeAffinityPolicy") != "Ignore",
+            honours_node_taints=each.get("nodeTaintsPolicy") == "Honor",
+            match_label_keys=tuple(each.get("matchLabelKeys") or ()),
+        )
+        for each in constraints or ()
+    )
+
+
+def read_pod_affinity(affinity: Object | None, namespace: str) -> PodAffinity:
+    if not affinity:
+        return PodAffinity()
+    return PodAffinity(
+        tuple(_read_term(each, namespace) for each in affinity.get(_REQUIRED) or ()),
+        tuple(
+            _read_term(each.get("podAffinityTerm") or {}, namespace, each.get("weight") or 0)
+            for each in affinity.get(_PREFERRED) or ()
+        ),
+    )
+
+
+def _read_term(term: Object, namespace: str, weight: int = 0) -> PodTerm:
+    namespaces: Sequence[str] = term.get("namespaces") or ()
+    chosen = term.get("namespaceSelector")
+    if not namespaces and chosen is None:
+        namespaces = (namespace,)
+    return PodTerm(
+        topology_key=term.get("topologyKey") or "",
+        selector=from_label_selector(term.get("labelSelector")),
+        namespaces=frozenset(namespaces),
+        namespace_selector=from_label_selector(chosen),
+        weight=weight,
+    )
+
+
+def read_volumes(volumes: Iterable[Object] | None) -> Volumes:
+    claims: list[str] = []
+    ephemeral: list[str] = []
+    exclusive: list[tuple[str, Object]] = []
+    for volume in volumes or ():
+        if (claim := volume.get("persistentVolumeClaim")) is not None:
+            claims.append(claim.get("claimName") or "")
+        elif volume.get("ephemeral") is not None:
+            ephemeral.append(volume.get("name") or "")
+        else:
+            exclusive += [(kind, volume[kind]) for kind in _EXCLUSIVE_VOLUMES if volume.get(kind) is not None]
+    return Volumes(tuple(claims), tuple(ephemeral), tuple(exclusive))

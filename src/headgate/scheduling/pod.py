@@ -1,0 +1,103 @@
+"""A pod as the scheduler sees it: a frozen value with only the fields that engines read.
+
+:func:`read_pod` makes one from the wire. What the pod asks of a node is its shape (``scheduling/shape.py``), shared by
+all pods that ask the same. A pod that is being resized in place counts with the larger of what it asks for and what it
+holds. A pod that cannot be read is answered with a text that says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from sys import intern
+from typing import Any, Final
+
+import msgspec
+
+from headgate.kube import conditions, gates
+from headgate.kube.requests import held_spec
+from headgate.kube.timestamps import parse_time
+from headgate.scheduling.shape import Shape, Shapes
+
+TERMINAL_PHASES: Final = frozenset({"Succeeded", "Failed"})
+_REPORTS: Final = ("containerStatuses", "initContainerStatuses")
+
+
+class Scheduled(msgspec.Struct, frozen=True):
+    """The ``PodScheduled`` condition, as far as a scheduler compares it with what it would write."""
+
+    status: str
+    reason: str = ""
+    message: str = ""
+    observed_generation: int = 0
+
+
+class Pod(msgspec.Struct, frozen=True):
+    uid: str
+    namespace: str
+    name: str
+    shape: Shape
+    revision: str = ""
+    scheduler_name: str = "default-scheduler"
+    priority: int = 0
+    created_s: float = 0.0
+    gates: tuple[str, ...] = ()
+    labels: Mapping[str, str] = msgspec.field(default_factory=dict)
+    node_name: str = ""
+    nominated_node: str = ""
+    deleting: bool = False
+    terminal: bool = False
+    generation: int = 0
+    scheduled: Scheduled | None = None
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+def read_pod(wire: Mapping[str, Any], shapes: Shapes) -> Pod | str:
+    """The pod, or why it cannot be read."""
+    try:
+        return _read(wire, shapes)
+    except (AttributeError, KeyError, TypeError, ValueError) as broken:
+        named = wire.get("metadata") if isinstance(wire.get("metadata"), dict) else {}
+        return f"pod {(named or {}).get('namespace')}/{(named or {}).get('name')} cannot be read: {broken!r}"
+
+
+def _read(wire: Mapping[str, Any], shapes: Shapes) -> Pod:
+    metadata = wire["metadata"]
+    spec = wire.get("spec") or {}
+    status = wire.get("status") or {}
+    namespace = intern(metadata.get("namespace") or "")
+    labels = {intern(name): intern(value) for name, value in (metadata.get("labels") or {}).items()}
+    held = held_spec(wire, "requests") if any(status.get(each) for each in _REPORTS) else spec
+    created = parse_time(metadata.get("creationTimestamp") or "")
+    return Pod(
+        uid=metadata["uid"],
+        namespace=namespace,
+        name=metadata["name"],
+        shape=shapes.intern(held, namespace, labels),
+        revision=metadata.get("resourceVersion") or "",
+        scheduler_name=intern(spec.get("schedulerName") or "default-scheduler"),
+        priority=spec.get("priority") or 0,
+        created_s=0.0 if isinstance(created, str) else float(created),
+        gates=tuple(map(intern, gates.gate_names(wire))),
+        labels=labels,
+        node_name=intern(spec.get("nodeName") or ""),
+        nominated_node=status.get("nominatedNodeName") or "",
+        deleting=metadata.get("deletionTimestamp") is not None,
+        terminal=status.get("phase") in TERMINAL_PHASES,
+        generation=metadata.get("generation") or 0,
+        scheduled=_read_scheduled(status.get("conditions")),
+    )
+
+
+def _read_scheduled(listed: list[conditions.Condition] | None) -> Scheduled | None:
+    found = conditions.find(listed, conditions.POD_SCHEDULED)
+    if found is None:
+        return None
+    return Scheduled(
+        intern(found.get("status") or ""),
+        intern(found.get("reason") or ""),
+        found.get("message") or "",
+        found.get("observedGeneration") or 0,
+    )

@@ -1,0 +1,190 @@
+"""Shapes: what a pod asks of a node, interned, so that a thousand replicas are one question.
+
+:meth:`Shapes.intern` gives the same object for equal specifications, found by the bytes of just those fields that a
+plugin reads; names, commands, mounted tokens do not count. A pod's namespace and labels belong to its shape only where
+its own constraints look at them; a plugin that looks at more says so by a ``key`` (``scheduling/contract.py``). Shapes
+live as long as a pod has them. Amounts that no machine has leave a ``problem`` in the shape: such a pod is set aside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+from weakref import WeakValueDictionary
+
+import msgspec
+
+from headgate.kube import affinity, quantity
+from headgate.kube.pods.resources import may_be_pod_level
+from headgate.kube.requests import Amounts, pod_requests
+from headgate.scheduling import parts
+from headgate.scheduling.amounts import CPU, MAX_POD_AMOUNT, MEMORY, as_units, find_problem, units
+
+Object = Mapping[str, Any]
+
+MAX_RESOURCES: Final = 30
+"""Kinds of resource that one pod may ask for: each needs two bits in a node's reasons (``scheduling/verdict.py``)."""
+
+_DEFAULTS: Final[Amounts] = {CPU: quantity.of_milli(100), MEMORY: quantity.of_units(200 * 1024 * 1024)}
+"""What a container that asks for nothing is taken to use, so that such pods do not all go to one node."""
+
+_NO_VOLUMES: Final = parts.Volumes()
+_CONTAINER: Final = ("image", "ports", "restartPolicy")
+
+
+class Shape(msgspec.Struct, frozen=True, eq=False, weakref=True):
+    """Equal only to itself: interned. ``requests`` hold no zeros and are sorted by name."""
+
+    number: int
+    requests: Mapping[str, int] = msgspec.field(default_factory=dict)
+    held_milli_cpu: int = 0
+    """With defaults for containers that ask for nothing: what scores count the pod with once it is on a node."""
+    held_memory: int = 0
+    scored: Mapping[str, int] = msgspec.field(default_factory=dict)
+    """With the same defaults, and without amounts of the pod level: what scores count for the pod to be placed."""
+    ports: tuple[parts.HostPort, ...] = ()
+    tolerations: tuple[Object, ...] = ()
+    required: affinity.RequiredNodes = affinity.RequiredNodes()
+    has_node_rules: bool = False
+    """Whether the pod states a node selector or required node affinity at all, even one that asks for nothing."""
+    pinned: frozenset[str] | None = None
+    """Names of the only nodes that required affinity can mean, if it names nodes; none when its terms conflict."""
+    preferred: affinity.PreferredNodes | None = None
+    spread: tuple[parts.SpreadConstraint, ...] = ()
+    affinity: parts.PodAffinity = parts.PodAffinity()
+    anti_affinity: parts.PodAffinity = parts.PodAffinity()
+    images: tuple[str, ...] = ()
+    volumes: parts.Volumes = _NO_VOLUMES
+    namespace: str = ""
+    """Empty unless something in the shape looks at it."""
+    labels: Mapping[str, str] | None = None
+    """``None`` unless something in the shape looks at them."""
+    problem: str = ""
+    """Why no node can be looked for; empty for a sound shape."""
+
+
+class Shapes:
+    """All shapes in use."""
+
+    def __init__(self) -> None:
+        self._known: WeakValueDictionary[bytes, Shape] = WeakValueDictionary()
+        self._next = 0
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def intern(self, spec: Object, namespace: str = "", labels: Mapping[str, str] | None = None) -> Shape:
+        key = _key(spec, namespace, labels)
+        found = self._known.get(key)
+        if found is None:
+            self._next += 1
+            found = _read(self._next, spec, namespace, labels)
+            self._known[key] = found
+        return found
+
+
+def _looks_at_pods(spec: Object) -> bool:
+    between = spec.get("affinity") or {}
+    return bool(spec.get("topologySpreadConstraints") or between.get("podAffinity") or between.get("podAntiAffinity"))
+
+
+def _key(spec: Object, namespace: str, labels: Mapping[str, str] | None) -> bytes:
+    volumes = [
+        {name: value for name, value in each.items() if name != "name" or "ephemeral" in each}
+        for each in spec.get("volumes") or ()
+        if "projected" not in each and "configMap" not in each and "secret" not in each and "emptyDir" not in each
+    ]
+    looks = _looks_at_pods(spec)
+    return msgspec.msgpack.encode(
+        (
+            [_container_key(each) for each in spec.get("containers") or ()],
+            [_container_key(each) for each in spec.get("initContainers") or ()],
+            (spec.get("resources") or {}).get("requests"),
+            spec.get("overhead"),
+            spec.get("nodeSelector"),
+            spec.get("affinity"),
+            spec.get("tolerations"),
+            spec.get("topologySpreadConstraints"),
+            volumes,
+            namespace if looks or volumes else None,
+            labels if looks else None,
+        ),
+        order="deterministic",
+    )
+
+
+def _container_key(container: Object) -> list[Any]:
+    return [(container.get("resources") or {}).get("requests"), *(container.get(name) for name in _CONTAINER)]
+
+
+def _read(number: int, spec: Object, namespace: str, labels: Mapping[str, str] | None) -> Shape:
+    if problem := _find_problem(spec):
+        return Shape(number, problem=problem)
+    pod = {"spec": spec}
+    asked = pod_requests(pod, as_spec=True)
+    held = pod_requests(pod, as_spec=True, missing=_missing(spec, asked))
+    requests = {name: each for name, each in sorted(as_units(asked.items()).items()) if each}
+    if len(requests) > MAX_RESOURCES:
+        return Shape(number, problem=f"spec: more than {MAX_RESOURCES} kinds of resource are asked for")
+    scored = pod_requests(pod, as_spec=True, missing=_DEFAULTS, pod_level=False)
+    between = spec.get("affinity") or {}
+    rules = (between.get("nodeAffinity") or {}).get("requiredDuringSchedulingIgnoredDuringExecution")
+    wishes = (between.get("nodeAffinity") or {}).get("preferredDuringSchedulingIgnoredDuringExecution")
+    volumes = parts.read_volumes(spec.get("volumes"))
+    looks = _looks_at_pods(spec)
+    return Shape(
+        number,
+        requests=requests,
+        held_milli_cpu=units(CPU, held.get(CPU, quantity.ZERO)),
+        held_memory=units(MEMORY, held.get(MEMORY, quantity.ZERO)),
+        scored=as_units(scored.items()),
+        ports=parts.read_host_ports(spec),
+        tolerations=tuple(spec.get("tolerations") or ()),
+        required=affinity.required_nodes(pod),
+        has_node_rules=rules is not None or bool(spec.get("nodeSelector")),
+        pinned=_pinned(rules),
+        preferred=affinity.preferred_nodes(pod) if wishes else None,
+        spread=parts.read_spread(spec.get("topologySpreadConstraints")),
+        affinity=parts.read_pod_affinity(between.get("podAffinity"), namespace),
+        anti_affinity=parts.read_pod_affinity(between.get("podAntiAffinity"), namespace),
+        images=parts.read_images(spec),
+        volumes=volumes,
+        namespace=namespace if looks or volumes else "",
+        labels=dict(labels or {}) if looks else None,
+    )
+
+
+def _find_problem(spec: Object) -> str:
+    for field in ("containers", "initContainers"):
+        for i, container in enumerate(spec.get(field) or ()):
+            listed = (container.get("resources") or {}).get("requests")
+            if problem := find_problem(listed, f"spec.{field}[{i}].resources.requests", MAX_POD_AMOUNT):
+                return problem
+    listed = (spec.get("resources") or {}).get("requests")
+    return find_problem(listed, "spec.resources.requests", MAX_POD_AMOUNT) or find_problem(
+        spec.get("overhead"), "spec.overhead", MAX_POD_AMOUNT
+    )
+
+
+def _missing(spec: Object, asked: Amounts) -> Amounts:
+    """Where the pod as a whole states amounts, only what neither it nor a container states is made up for."""
+    stated = (spec.get("resources") or {}).get("requests") or {}
+    if not any(may_be_pod_level(name) for name in stated):
+        return _DEFAULTS
+    return {name: amount for name, amount in _DEFAULTS.items() if name not in asked}
+
+
+def _pinned(rules: Object | None) -> frozenset[str] | None:
+    """Terms are alternatives, so a single one that names no node leaves all nodes open."""
+    names: set[str] = set()
+    terms = (rules or {}).get("nodeSelectorTerms") or ()
+    for term in terms:
+        named = [
+            frozenset(each.get("values") or ())
+            for each in term.get("matchFields") or ()
+            if each.get("key") == affinity.NAME_FIELD and each.get("operator") == "In"
+        ]
+        if not named:
+            return None
+        names |= frozenset.intersection(*named)
+    return frozenset(names) if terms else None
