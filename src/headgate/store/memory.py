@@ -90,11 +90,10 @@ class Store:
 
         Lazy: use it up before the next ``commit``.
         """
-        present = self._shelf(resource).sorted_items(namespace)
-        staged = self._overlay.get(resource)
-        if not staged:
-            return present
-        return _overlaid(present, staged, namespace)
+        shelf, staged = self._shelf(resource), self._overlay.get(resource)
+        if staged:
+            return _overlaid(shelf.sorted_items(namespace), staged, namespace)
+        return shelf.sorted_items(namespace) if shelf.items else ()
 
     def staged(self, resource: str) -> Iterable[Change]:
         """Of every object with writes that are not committed yet, the newest."""

@@ -23,6 +23,7 @@ from headgate.store.retention import Limits, Retention
 
 _DELETES_PER_COMMIT: Final = 1_000  # so that a large compaction is spread over commits and delays none of them much
 _FAILURES_REMEMBERED: Final = 1_000
+_EARLY: Final = 8  # so many waiting writers are worth a sync of their own: the disk works while others compute
 _TICK_S: Final = 2.0
 _CHECKPOINT_BYTES: Final = 8 * 1024 * 1024
 
@@ -75,7 +76,10 @@ class Committer:
             self._current.append(waiter)
         else:
             self._next.append(waiter)
-            self._start_soon()
+            if len(self._next) >= _EARLY and self._job is None:
+                self._start()
+            else:
+                self._start_soon()
         return waiter
 
     def tick(self, now_s: float) -> None:
@@ -112,7 +116,7 @@ class Committer:
 
     def _start(self) -> None:
         self._starting = False
-        if self._journal is None or self._closing:
+        if self._journal is None or self._closing or self._job is not None:
             return
         loop, pending = asyncio.get_running_loop(), self._store.pending()
         if self._checkpoint_due:
@@ -156,7 +160,9 @@ class Committer:
             for waiter in waiters:
                 if not waiter.done():
                     waiter.set_result(None)
-            if self._next or self._superseded or self._checkpoint_due:
+            if self._next:  # they have waited for a whole commit already
+                self._start()
+            elif self._superseded or self._checkpoint_due:
                 self._start_soon()
 
     def _reached_answering(self) -> None:

@@ -61,16 +61,19 @@ def play(folder: Path, scenario: Scenario, limits: Limits | None = None) -> list
     return published
 
 
-def test_writers_that_are_ready_together_share_one_commit(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("writers", "commits"), [(7, 1), (50, 2)])
+def test_writers_that_are_ready_together_share_commits(tmp_path: Path, writers: int, commits: int) -> None:
+    """A few share one. Of many the first do not wait for all: their sync runs while the others compute."""
+
     async def scenario(store: Store, committer: Committer, disk: Disk) -> None:
         async def writer(name: str) -> None:
             await committer.flush(put(store, name))
             assert store.read("pods", "a", name) is not None
 
-        await asyncio.gather(*(writer(f"n{number}") for number in range(50)))
-        assert disk.commits == 1
+        await asyncio.gather(*(writer(f"n{number}") for number in range(writers)))
+        assert disk.commits == commits
 
-    assert len(play(tmp_path, scenario)) == 50
+    assert len(play(tmp_path, scenario)) == writers
 
 
 def test_writes_that_arrive_during_a_commit_share_the_next_one(tmp_path: Path) -> None:
