@@ -17,15 +17,15 @@ from typing import Any
 from harness.both import Both, namespace_of
 from harness.compare import Difference, Seen, differences
 from harness.hooks import Hook, HookServer, Raw, make_certificates
-from harness.objects import CORE
 from harness.run import Run
-from harness.scenario import AnyStep, Case, Step, delete, post
+from harness.scenario import AnyStep, Case, Step, delete, patch, post
 from harness.server import Server
 
 MUTATING = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 VALIDATING = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 KINDS = {MUTATING: "MutatingWebhookConfiguration", VALIDATING: "ValidatingWebhookConfiguration"}
 MARKER = "/marker"
+NAMESPACES = "/api/v1/namespaces"
 JSON_PATCH = "JSONPatch"
 # The two servers' own users have different names.
 JANE_INFO = {"username": "jane"}
@@ -94,9 +94,20 @@ def removed(path: str, name: str = "{ns}") -> tuple[Step, Step]:
     return delete(f"{path}/{name}"), marked(name).until(201)
 
 
-def marked(name: str) -> Step:
+def marked(name: str, namespace: str = "{ns}") -> Step:
     body = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "marker", "labels": {"marker": name}}}
-    return post(f"{CORE}/serviceaccounts?dryRun=All", body)
+    return post(f"{NAMESPACES}/{namespace}/serviceaccounts?dryRun=All", body)
+
+
+def labelled(labels: dict[str, str], namespace: str = "{ns}") -> tuple[Step, Step]:
+    """Label a namespace and wait until that counts: `by_labels` must be among the webhooks."""
+    return patch(f"{NAMESPACES}/{namespace}", {"metadata": {"labels": labels}}), marked("labels", namespace).until(400)
+
+
+def by_labels(labels: dict[str, str]) -> Any:
+    """A webhook that tells `labelled` of the labels of a namespace."""
+    selectors = {"namespaceSelector": {"matchLabels": labels}, "objectSelector": {"matchLabels": {"marker": "labels"}}}
+    return hook(MARKER, rule("serviceaccounts"), name="labels.hooks.example", **selectors)
 
 
 def said(review: Any, **response: Any) -> dict[str, Any]:

@@ -25,16 +25,19 @@ from harness.scenario import Edited, apply, delete, get, patch, post, put
 from real.custom_kinds import GROUP, THINGS, define, multi, multis, thing
 from real.hook_cases import (
     MUTATING,
+    NAMESPACES,
     VALIDATING,
     HookBench,
     HookCase,
     add,
     allows,
+    by_labels,
     configured,
     denies,
     hook,
     hook_bench,
     hook_case,
+    labelled,
     noting,
     patches,
     removed,
@@ -46,7 +49,6 @@ pytestmark = pytest.mark.real
 
 MAPS = rule("configmaps")
 EVERYWHERE: dict[str, Any] = {}
-NAMESPACES = "/api/v1/namespaces"
 SCALERS = "/apis/autoscaling/v{}/namespaces/{{ns}}/horizontalpodautoscalers"
 LABEL = add("/metadata/labels", {"hooked": "yes"})
 EVICTION = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}}
@@ -283,9 +285,13 @@ SELECTED = [
     hook_case(
         "another namespace is left alone",
         {"/see": allows},
-        configured(VALIDATING, hook("/see", MAPS, namespaceSelector={"matchLabels": {"team": "{ns}"}})),
+        configured(
+            VALIDATING,
+            hook("/see", MAPS, namespaceSelector={"matchLabels": {"team": "{ns}"}}),
+            by_labels({"team": "{ns}"}),
+        ),
         post(CONFIG_MAPS, config_map("a")),
-        patch("/api/v1/namespaces/{ns}", {"metadata": {"labels": {"team": "{ns}"}}}),
+        *labelled({"team": "{ns}"}),
         post(CONFIG_MAPS, config_map("b")),
     ),
     hook_case(
@@ -294,9 +300,10 @@ SELECTED = [
         configured(
             VALIDATING,
             hook("/see", rule("namespaces", "namespaces/*"), namespaceSelector={"matchLabels": {"team": "{ns}"}}),
+            by_labels({"team": "{ns}"}),
         ),
         post(NAMESPACES, {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "{ns}-x"}}),
-        patch(f"{NAMESPACES}/{{ns}}-x", {"metadata": {"labels": {"team": "{ns}"}}}),
+        *labelled({"team": "{ns}"}, "{ns}-x"),
         patch(f"{NAMESPACES}/{{ns}}-x/status", {"status": {"phase": "Active"}}),
         patch(f"{NAMESPACES}/{{ns}}-x", {"metadata": {"annotations": {"a": "b"}}}),
         delete(f"{NAMESPACES}/{{ns}}-x"),
