@@ -1,0 +1,94 @@
+"""``headgate config``: whether a scheduler configuration is right, and what it means."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from headgate.cli.logs import log_options
+from headgate.cli.plugins import Found, find_plugins
+from headgate.cli.scheduler_config import read_configuration
+from headgate.kube.errors import FieldErrors, invalid
+from headgate.scheduling.configuration.values import Configuration, ForeignArgs, Profile
+
+
+@click.group(short_help="Check a scheduler configuration.")
+@log_options
+def command() -> None:
+    """Work with scheduler configurations: KubeSchedulerConfiguration of kubescheduler.config.k8s.io/v1."""
+
+
+@command.command(short_help="Say what is wrong with a file, or what it makes run.")
+@click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
+@log_options
+def check(file: Path) -> None:
+    """Read FILE (- is standard input) and say what is wrong with it, or which plugins run at each point.
+
+    Everything that is wrong is told at once, one line each, with the path of the field. The exit code is 0 if the file
+    is right and 1 if not. Lines that begin with "remark" are about what is allowed but does nothing.
+
+    \b
+    A profile serves the pods with its schedulerName. Which plugins run at a point is decided by, nearest first:
+      the point's own list         plugins: {score: {enabled: [{name: NodeAffinity, weight: 5}]}}
+      the list for all points      plugins: {multiPoint: {disabled: [{name: ImageLocality}]}}
+      what runs by default         headgate config check with an empty profile shows it
+    enabled beats disabled, and a "*" in disabled is everything that is not enabled in the same list.
+
+    \b
+    Example:
+      headgate config check scheduler.yaml
+      printf 'apiVersion: kubescheduler.config.k8s.io/v1\\nkind: KubeSchedulerConfiguration\\n' |
+        headgate config check -
+    """
+    try:
+        text = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
+    except OSError as error:
+        click.echo(f"headgate config check: {file}: {error.strerror}", err=True)
+        sys.exit(1)
+    found = find_plugins()
+    for problem in found.problems:
+        click.echo(f"remark: {problem}", err=True)
+    configuration = read_configuration(text, found.registry)
+    if isinstance(configuration, Configuration):
+        wrong = _wrong_foreign_args(configuration, found)
+        if not wrong:
+            _show(configuration)
+            return
+        configuration = wrong
+    for each in configuration:
+        click.echo(f"{file}: {each}")
+    sys.exit(1)
+
+
+def _wrong_foreign_args(configuration: Configuration, found: Found) -> FieldErrors:
+    """Plugins from elsewhere judge their arguments themselves, when they are made."""
+    errors: FieldErrors = []
+    for i, profile in enumerate(configuration.profiles):
+        for name, args in profile.args.items():
+            if not isinstance(args, ForeignArgs):
+                continue
+            try:
+                found.builders[name](args.given)
+            except Exception as error:  # whatever a stranger's class does with arguments that it does not like
+                at = f"profiles[{i}].pluginConfig[{name}].args"
+                errors.append(invalid(at, dict(args.given), str(error) or type(error).__name__))
+    return errors
+
+
+def _show(configuration: Configuration) -> None:
+    for remark in configuration.remarks:
+        click.echo(f"remark: {remark}", err=True)
+    for i, profile in enumerate(configuration.profiles):
+        click.echo(("\n" if i else "") + f"profile {profile.name}")
+        for line in _lines(profile):
+            click.echo(f"  {line}")
+
+
+def _lines(profile: Profile) -> list[str]:
+    shown = {
+        point: " ".join(f"{name}({weight})" if point == "score" else name for name, weight in enabled)
+        for point, enabled in profile.points.items()
+    }
+    return [f"{point:<11} {plugins or '-'}" for point, plugins in shown.items()]

@@ -1,0 +1,114 @@
+"""The table of plugins: which names there are, which extension points each serves, and what runs by default.
+
+Built-in rows are kube-scheduler's of v1.35, so that a configuration means the same here and there. Its two plugins
+behind alpha features (GangScheduling, NodeDeclaredFeatures) are not among them. Plugins from elsewhere join by
+:func:`with_plugins`; finding them among installed packages is ``cli/plugins.py``'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+POINTS: Final = (
+    "preEnqueue",
+    "queueSort",
+    "preFilter",
+    "filter",
+    "postFilter",
+    "preScore",
+    "score",
+    "reserve",
+    "permit",
+    "preBind",
+    "bind",
+    "postBind",
+)
+METHODS: Final[Mapping[str, str]] = {
+    "preEnqueue": "pre_enqueue",
+    "queueSort": "order_key",
+    "preFilter": "pre_filter",
+    "filter": "filter",
+    "postFilter": "post_filter",
+    "preScore": "pre_score",
+    "score": "score",
+    "reserve": "reserve",
+    "permit": "permit",
+    "preBind": "pre_bind",
+    "bind": "bind",
+    "postBind": "post_bind",
+}
+"""The method by which a plugin serves a point (``scheduling/contract.py``)."""
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """``origin``: the package that a plugin from elsewhere comes from."""
+
+    name: str
+    points: frozenset[str]
+    origin: str = ""
+
+
+Registry = Mapping[str, Entry]
+
+_SERVES: Final[Mapping[str, str]] = {
+    "SchedulingGates": "preEnqueue",
+    "PrioritySort": "queueSort",
+    "NodeUnschedulable": "filter",
+    "NodeName": "filter",
+    "TaintToleration": "filter preScore score",
+    "NodeAffinity": "preFilter filter preScore score",
+    "NodePorts": "preFilter filter",
+    "NodeResourcesFit": "preFilter filter preScore score",
+    "VolumeRestrictions": "preFilter filter",
+    "NodeVolumeLimits": "preFilter filter",
+    "VolumeBinding": "preFilter filter preScore score reserve preBind",
+    "VolumeZone": "preFilter filter",
+    "PodTopologySpread": "preFilter filter preScore score",
+    "InterPodAffinity": "preFilter filter preScore score",
+    "DynamicResources": "preEnqueue preFilter filter postFilter score reserve preBind",
+    "DefaultPreemption": "preEnqueue postFilter",
+    "NodeResourcesBalancedAllocation": "preScore score",
+    "ImageLocality": "score",
+    "DefaultBinder": "bind",
+}
+BUILT_IN: Final[Registry] = {name: Entry(name, frozenset(points.split())) for name, points in _SERVES.items()}
+
+_WEIGHTS: Final[Mapping[str, int]] = {
+    "TaintToleration": 3,
+    "NodeAffinity": 2,
+    "NodeResourcesFit": 1,
+    "PodTopologySpread": 2,
+    "InterPodAffinity": 2,
+    "DynamicResources": 2,
+    "NodeResourcesBalancedAllocation": 1,
+    "ImageLocality": 1,
+}
+DEFAULT_ENABLED: Final = tuple((name, _WEIGHTS.get(name, 0)) for name in _SERVES)
+"""What a profile runs unless it says otherwise, in order, with weights."""
+
+EARLY_NAMES: Final[Mapping[str, str]] = {
+    "enqueue": "an early name from the proposal; the extension point is preEnqueue",
+    "DefaultEnqueue": "an early name from the proposal; the plugin is SchedulingGates",
+}
+
+
+def with_plugins(entries: Iterable[Entry]) -> Registry | str:
+    """Built-in plugins and these; a text if two have the same name."""
+    registry = dict(BUILT_IN)
+    for entry in entries:
+        taken = registry.get(entry.name)
+        if taken is not None:
+            return (
+                f"plugin {entry.name} of {entry.origin or 'another package'} has the name of "
+                f"{f'one of {taken.origin}' if taken.origin else 'a built-in one'}: rename or uninstall one of them"
+            )
+        registry[entry.name] = entry
+    return registry
+
+
+def points_served(plugin: object) -> frozenset[str]:
+    """The points that a plugin (or its class) has a method for."""
+    return frozenset(point for point, method in METHODS.items() if callable(getattr(plugin, method, None)))

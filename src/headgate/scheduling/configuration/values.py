@@ -1,0 +1,148 @@
+"""A checked configuration, with all defaults filled in: frozen values for whoever builds a scheduler.
+
+Names are Kubernetes' names in Python's spelling; durations are seconds. ``points`` are keyed by the names of the
+extension points as the document spells them (``preEnqueue``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from headgate.kube.affinity import NodeSelector, PreferredNodes
+
+DEFAULT_SCHEDULER: Final = "default-scheduler"
+
+
+class Weighted(msgspec.Struct, frozen=True):
+    """A resource that counts in a score, and how much."""
+
+    name: str
+    weight: int = 1
+
+
+class ShapePoint(msgspec.Struct, frozen=True):
+    """At this utilization in percent a node gets this score of 0 to 10; between points it is a straight line."""
+
+    utilization: int
+    score: int
+
+
+CPU_AND_MEMORY: Final = (Weighted("cpu"), Weighted("memory"))
+
+
+class NodeResourcesFitArgs(msgspec.Struct, frozen=True):
+    ignored_resources: frozenset[str] = frozenset()
+    ignored_resource_groups: frozenset[str] = frozenset()
+    strategy: str = "LeastAllocated"
+    resources: tuple[Weighted, ...] = CPU_AND_MEMORY
+    shape: tuple[ShapePoint, ...] = ()
+    """For the strategy RequestedToCapacityRatio."""
+
+
+class NodeResourcesBalancedAllocationArgs(msgspec.Struct, frozen=True):
+    resources: tuple[Weighted, ...] = CPU_AND_MEMORY
+
+
+class PodTopologySpreadArgs(msgspec.Struct, frozen=True):
+    """``default_constraints`` are in wire form. ``defaulting_type`` System: Kubernetes' own two, and none here."""
+
+    default_constraints: tuple[Mapping[str, Any], ...] = ()
+    defaulting_type: str = "System"
+
+
+class InterPodAffinityArgs(msgspec.Struct, frozen=True):
+    hard_pod_affinity_weight: int = 1
+    ignore_preferred_terms_of_existing_pods: bool = False
+
+
+class NodeAffinityArgs(msgspec.Struct, frozen=True):
+    """The added affinity, which every pod of the profile has on top of its own."""
+
+    added: NodeSelector | None = None
+    added_wishes: PreferredNodes | None = None
+
+
+class VolumeBindingArgs(msgspec.Struct, frozen=True):
+    bind_timeout_s: int = 600
+
+
+class DefaultPreemptionArgs(msgspec.Struct, frozen=True):
+    min_candidate_nodes_percentage: int = 10
+    min_candidate_nodes_absolute: int = 100
+
+
+class DynamicResourcesArgs(msgspec.Struct, frozen=True):
+    filter_timeout_s: float = 10.0
+
+
+class ForeignArgs(msgspec.Struct, frozen=True):
+    """Arguments of a plugin from elsewhere: what the document says, for the plugin to judge."""
+
+    given: Mapping[str, Any] = {}
+
+
+Args = (
+    NodeResourcesFitArgs
+    | NodeResourcesBalancedAllocationArgs
+    | PodTopologySpreadArgs
+    | InterPodAffinityArgs
+    | NodeAffinityArgs
+    | VolumeBindingArgs
+    | DefaultPreemptionArgs
+    | DynamicResourcesArgs
+    | ForeignArgs
+)
+
+Enabled = tuple[str, int]
+"""A plugin and its weight, which counts where nodes are scored."""
+
+
+class Profile(msgspec.Struct, frozen=True):
+    """What is done for pods with this ``schedulerName``."""
+
+    name: str
+    points: Mapping[str, tuple[Enabled, ...]]
+    args: Mapping[str, Args]
+    percentage_of_nodes_to_score: int | None = None
+    """``None``: what the configuration says for all profiles."""
+
+    def plugins(self) -> tuple[str, ...]:
+        """Every plugin that runs at some point, once, in order."""
+        return tuple(dict.fromkeys(name for enabled in self.points.values() for name, _ in enabled))
+
+
+class ClientConnection(msgspec.Struct, frozen=True):
+    kubeconfig: str = ""
+    accept_content_types: str = ""
+    content_type: str = "application/vnd.kubernetes.protobuf"
+    qps: float = 50.0
+    burst: int = 100
+
+
+class LeaderElection(msgspec.Struct, frozen=True):
+    """The Lease is our own unless the document names one: kube-scheduler's is held by kube-scheduler."""
+
+    leader_elect: bool = True
+    lease_duration_s: float = 15.0
+    renew_deadline_s: float = 10.0
+    retry_period_s: float = 2.0
+    resource_lock: str = "leases"
+    resource_name: str = "headgate-scheduler"
+    resource_namespace: str = "kube-system"
+
+
+class Configuration(msgspec.Struct, frozen=True):
+    profiles: tuple[Profile, ...]
+    percentage_of_nodes_to_score: int = 0
+    """0: the fewer the more nodes there are."""
+    pod_initial_backoff_s: int = 1
+    pod_max_backoff_s: int = 10
+    parallelism: int = 16
+    client_connection: ClientConnection = ClientConnection()
+    leader_election: LeaderElection = LeaderElection()
+    delay_cache_until_active: bool = False
+    remarks: tuple[str, ...] = ()
+    """What is allowed and does nothing: probably a slip."""
