@@ -6,7 +6,7 @@ import os
 import platform
 import sys
 
-from bench import apiserver, controllers, creates, size, store, transport
+from bench import apiserver, controllers, creates, cycle, size, store, transport
 
 BENCHES = {
     "creates": creates.main,
@@ -15,6 +15,7 @@ BENCHES = {
     "store": store.main,
     "controllers": controllers.main,
     "transport": transport.main,
+    "cycle": cycle.main,
 }
 
 

@@ -7,11 +7,18 @@ rejected the pod with its own name (``queue.py``), so a broken plugin stops the 
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, Final, Literal, Protocol, runtime_checkable
 
 import msgspec
 
+from headgate.scheduling.changes import Change
+from headgate.scheduling.columns import Ints, Rows
+from headgate.scheduling.labels import Mask
+from headgate.scheduling.nodes import NodeMatrix
+from headgate.scheduling.pod import Pod
 from headgate.scheduling.podlike import PodLike
+from headgate.scheduling.shape import Shape
 from headgate.waiting.waker import Waker
 
 
@@ -43,3 +50,228 @@ class QueueSort(Protocol):
     def name(self) -> str: ...
 
     def order_key(self, pod: PodLike, since_s: float, /) -> tuple[Any, ...]: ...
+
+
+# -- filters and scores: asked per shape, about many nodes at once -------------------------------------------
+#
+# A plugin is asked about a *shape* and about rows of the node matrix, and answers with an array. Its answer depends
+# on the shape, on the nodes, on the pods there, and on nothing else; whoever looks at more of a pod says so by a `key`.
+# The cycle keeps the answers and asks again only about rows that changed, so a plugin says what it `reads`:
+#
+#   NODE     the node object alone (labels, taints): asked again when that object changes;
+#   PODS     the pods on that node too (resources, ports): asked again when a pod comes or goes there.
+#
+# A plugin whose answer about one node depends on pods on *other* nodes (spreading, affinity between pods) reads PODS
+# and keeps a state of its own per shape: counts per topology domain, made once by `pre_filter` or `pre_score` from all
+# pods, and from then on carried along. That state has a method `follow(change)`: it is given every change of the
+# matrix in order, adds the pod to the count of its domain or takes it away, and returns the further rows whose verdict
+# or score may now be another (the nodes of that domain), or None for all of them (another domain is the smallest now).
+# `matrix.labels.column(key).ids` gives each row's domain as a small integer. The same method serves trials: a change
+# is followed, then its opposite.
+
+READS_NODE: Final = 1
+READS_PODS: Final = 2
+Reads = Literal[1, 2]
+State = Any
+
+
+class Reason(msgspec.Struct, frozen=True):
+    """``unresolvable``: taking pods away from the node would not help, so preemption need not look at it."""
+
+    text: str
+    unresolvable: bool = False
+
+
+class Skip(msgspec.Struct, frozen=True):
+    """The plugin has nothing to say about the shape."""
+
+
+SKIP: Final = Skip()
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """No node will do."""
+
+    reason: Reason
+
+
+class Only(msgspec.Struct, frozen=True):
+    """Only the nodes with these names come into question."""
+
+    names: frozenset[str]
+    state: State = None
+
+
+class Plugin(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+@runtime_checkable
+class PreFilter(Plugin, Protocol):
+    """Looks at a pod before any node: what it returns, if none of the above, is the state for its filter.
+
+    It serves all pods of the same shape and ``key``, now and later, so nothing else of the pod may be read, and a skip
+    must not depend on the cluster (unless on its ``stamp``).
+    """
+
+    def pre_filter(self, pod: Pod, matrix: NodeMatrix, /) -> Skip | Refusal | Only | State: ...
+
+
+@runtime_checkable
+class Filter(Plugin, Protocol):
+    """Says which nodes will not do. ``rows`` of ``None`` are all rows in use (``matrix.size``).
+
+    The answer has one integer per row: zero passes, bit *i* means the *i*-th of the plugin's ``reasons`` for the
+    shape. ``None`` means that every row passes.
+    """
+
+    @property
+    def reads(self) -> Reads: ...
+
+    def filter(self, shape: Shape, matrix: NodeMatrix, rows: Rows | None, state: State, /) -> Ints | None: ...
+
+    def reasons(self, shape: Shape, /) -> Sequence[Reason]: ...
+
+
+@runtime_checkable
+class PreScore(Plugin, Protocol):
+    """Looks at a pod before nodes are scored; returns the state for its score, as ``pre_filter`` does."""
+
+    def pre_score(self, pod: Pod, matrix: NodeMatrix, /) -> Skip | State: ...
+
+
+@runtime_checkable
+class Score(Plugin, Protocol):
+    """Says how good nodes are: one integer per row, 0 to 100 unless it is normalized below."""
+
+    @property
+    def reads(self) -> Reads: ...
+
+    def score(self, shape: Shape, matrix: NodeMatrix, rows: Rows | None, state: State, /) -> Ints: ...
+
+
+@runtime_checkable
+class Normalize(Plugin, Protocol):
+    """Brings raw scores to 0..100 relative to those of all feasible nodes, which ``scale`` sums up in a value."""
+
+    def scale(self, feasible: Ints, /) -> Hashable: ...
+
+    def normalize(self, raw: Ints, scale: Any, /) -> Ints: ...
+
+
+@runtime_checkable
+class Keyed(Plugin, Protocol):
+    """Depends on more of the pod than its shape: pods with different keys are asked about apart."""
+
+    def key(self, pod: Pod, /) -> Hashable: ...
+
+
+@runtime_checkable
+class Stamped(Plugin, Protocol):
+    """Depends on the cluster as a whole: while the stamp stays the same, so do answers about unchanged rows."""
+
+    def stamp(self, shape: Shape, matrix: NodeMatrix, /) -> Hashable: ...
+
+
+@runtime_checkable
+class Follows(Protocol):
+    """A state that is carried along with the pods; see above."""
+
+    def follow(self, change: Change, /) -> Iterable[int] | None: ...
+
+
+@runtime_checkable
+class SeesFeasible(Protocol):
+    """A state of a score that depends on which nodes are feasible (``mask`` over all rows in use).
+
+    Returns whether scores of unchanged rows may now be others.
+    """
+
+    def see(self, mask: Mask, /) -> bool: ...
+
+
+@runtime_checkable
+class Wakes(Plugin, Protocol):
+    """Names the events that may help a pod of this shape that the plugin turned away."""
+
+    def wakers(self, shape: Shape, /) -> tuple[Waker, ...]: ...
+
+
+# -- around the choice of a node -----------------------------------------------------------------------------
+
+
+class Nominated(msgspec.Struct, frozen=True):
+    """Room will be there once the victims are gone."""
+
+    node_name: str
+    victims: tuple[Pod, ...] = ()
+
+
+class PostFilter(Plugin, Protocol):
+    """Looks for a way out for a pod that fits nowhere; a text says why there is none."""
+
+    def post_filter(self, pod: Pod, unplaced: Unplaced, /) -> Nominated | str: ...
+
+
+class Reserve(Plugin, Protocol):
+    """Sets something aside for a pod that has a node, and gives it back if the pod does not get there."""
+
+    def reserve(self, pod: Pod, node_name: str, /) -> Rejection | None: ...
+
+    def unreserve(self, pod: Pod, node_name: str, /) -> None: ...
+
+
+class Wait(msgspec.Struct, frozen=True):
+    """Hold the pod back for at most this long; then it is turned away."""
+
+    timeout_s: float
+
+
+class Permit(Plugin, Protocol):
+    def permit(self, pod: Pod, node_name: str, /) -> Rejection | Wait | None: ...
+
+
+class PreBind(Plugin, Protocol):
+    """What has to be written before the binding; the shell does it, in order."""
+
+    def pre_bind(self, pod: Pod, node_name: str, /) -> Sequence[Any]: ...
+
+
+class Bind(Plugin, Protocol):
+    """What binds the pod, or ``None`` if another plugin does."""
+
+    def bind(self, pod: Pod, node_name: str, /) -> Any | None: ...
+
+
+class PostBind(Plugin, Protocol):
+    def post_bind(self, pod: Pod, node_name: str, /) -> Sequence[Any]: ...
+
+
+class Lineup(msgspec.Struct, frozen=True):
+    """The plugins of a profile for finding a node, point by point, in the order in which they are asked."""
+
+    pre_filters: tuple[PreFilter, ...] = ()
+    filters: tuple[Filter, ...] = ()
+    post_filters: tuple[PostFilter, ...] = ()
+    pre_scores: tuple[PreScore, ...] = ()
+    scores: tuple[tuple[Score, int], ...] = ()
+    """Each with its weight."""
+
+
+class Placement(msgspec.Struct, frozen=True):
+    node_name: str
+    row: int
+    feasible: int
+    """How many nodes would have done."""
+
+
+class Unplaced(msgspec.Struct, frozen=True):
+    """``is_error``: not for want of a node, so the pod is tried again without waiting for an event."""
+
+    message: str
+    rejections: tuple[Rejection, ...] = ()
+    is_error: bool = False
+    resolvable: tuple[str, ...] = ()
+    """Names of the nodes where taking pods away may help, in order."""
+    nominated: Nominated | None = None

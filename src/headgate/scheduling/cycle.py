@@ -1,0 +1,293 @@
+"""The cycle: a node for a pod, or the reasons why there is none.
+
+:meth:`Cycle.decide` answers for a pod as the cluster is now; :meth:`Cycle.place` also counts the pod in, so that the
+next one sees it. Pods of one shape share one :class:`Standing`, so a thousand replicas ask the plugins once and then
+only about the rows they filled; the answers are the same as if each pod were put to all plugins and all nodes.
+Which pod is next is the queue's business, writing the decision down the shell's.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Final, Protocol
+
+import msgspec
+import numpy as np
+
+from headgate.scheduling import fit_error
+from headgate.scheduling.changes import Change
+from headgate.scheduling.columns import Ints, Rows
+from headgate.scheduling.contract import (
+    Keyed,
+    Lineup,
+    Placement,
+    Plugin,
+    Reason,
+    Rejection,
+    Stamped,
+    Unplaced,
+    Wakes,
+)
+from headgate.scheduling.events import own_update
+from headgate.scheduling.nodes import NodeIndex, NodeMatrix
+from headgate.scheduling.pod import Pod
+from headgate.scheduling.question import PASSES, Orders, PluginFailed, Question, Refused, ask, filter_rows, score_rows
+from headgate.scheduling.sampling import ALL, nodes_to_find, sample
+from headgate.scheduling.shape import Shape
+from headgate.scheduling.standing import Standing
+from headgate.waiting.waker import Waker
+
+_STANDINGS_BYTES: Final = 128 * 1024 * 1024
+_ROW_BYTES: Final = 80
+_FEW_STANDINGS: Final = 32
+
+SHAPE: Final = "PodShape"
+"""Stands where a plugin's name does when the pod's own specification cannot be counted with."""
+
+Outcome = Placement | Unplaced
+
+
+class Promises(Protocol):
+    """Pods that were promised a node where room is being made (``scheduling/nominations.py``)."""
+
+    def nodes(self) -> Sequence[str]: ...
+
+    def on_node(self, node: str, /) -> Sequence[Pod]: ...
+
+
+class Cycle:
+    """``percentage`` is ``percentageOfNodesToScore``: 100 looks at all nodes, 0 at an adaptive share."""
+
+    def __init__(
+        self, matrix: NodeMatrix, lineup: Lineup, percentage: int = ALL, promises: Promises | None = None
+    ) -> None:
+        self.matrix = matrix
+        self.lineup = lineup
+        self._percentage = percentage
+        self._promises = promises
+        self._start = 0
+        plugins: list[Plugin] = [*lineup.filters, *(each for each, _ in lineup.scores)]
+        self._keyed = tuple({id(each): each for each in plugins if isinstance(each, Keyed)}.values())
+        self._stamped = tuple({id(each): each for each in plugins if isinstance(each, Stamped)}.values())
+        self._by_name: dict[str, Plugin] = {each.name: each for each in (*lineup.pre_filters, *plugins)}
+        self._standings: OrderedDict[Hashable, Standing] = OrderedDict()
+
+    # -- deciding -----------------------------------------------------------------------------------------------------
+
+    def place(self, pod: Pod) -> Outcome:
+        """Decide, and count the pod in where it goes."""
+        outcome = self.decide(pod)
+        if isinstance(outcome, Placement):
+            self.matrix.assume(pod, NodeIndex(outcome.row))
+            return outcome
+        return outcome if outcome.is_error else self._look_for_a_way_out(pod, outcome)
+
+    def decide(self, pod: Pod) -> Outcome:
+        shape = pod.shape
+        if shape.problem:
+            # Waiting for nodes is no use: only the pod itself can change that.
+            return Unplaced(shape.problem, (Rejection(SHAPE, shape.problem, own_update()),))
+        if not self.matrix.count:
+            return Unplaced(fit_error.NO_NODES, is_error=True)
+        try:
+            found = self._standing(pod)
+            if isinstance(found, Refused):
+                return self._refuse(found, shape)
+            if isinstance(found, Question):
+                return self._decide_among_named(pod, found)
+            return self._decide(pod, found)
+        except PluginFailed as failed:
+            return Unplaced(str(failed), (Rejection(failed.plugin, str(failed)),), is_error=True)
+        except Exception as broken:
+            # Whatever else a plugin breaks must not stop the pods that it has nothing to do with.
+            return Unplaced(f"scheduling failed: {broken!r}", is_error=True)
+
+    def _standing(self, pod: Pod) -> Standing | Question | Refused:
+        key: Hashable = pod.shape
+        for each in self._keyed:
+            own = each.key(pod)
+            if own is not None:
+                key = (key, each.name, own)
+        found = self._standings.get(key)
+        if found is not None:
+            self._standings.move_to_end(key)
+            try:
+                if found.refresh():
+                    return found
+            except Exception:
+                del self._standings[key]  # half caught up is not caught up
+                raise
+            del self._standings[key]
+        question = ask(pod, self.matrix, self.lineup)
+        if isinstance(question, Refused) or question.names is not None:
+            return question
+        made = self._standings[key] = Standing(question, self.matrix, self._stamped)
+        most = max(_STANDINGS_BYTES // (_ROW_BYTES * self.matrix.capacity), _FEW_STANDINGS)
+        while len(self._standings) > most:
+            self._standings.popitem(last=False)
+        return made
+
+    def _decide(self, pod: Pod, standing: Standing) -> Outcome:
+        matrix = self.matrix
+        feasible, order, bits = standing.feasible, standing.order, standing.bits
+        denied = self._denied(pod, standing.question, lambda row: bool(standing.feasible[row]))
+        if denied:
+            rows = list(denied)
+            feasible, order, bits = feasible.copy(), order.copy(), bits.copy()
+            feasible[rows] = False
+            order[rows] = [each[0] for each in denied.values()]
+            bits[rows] = [each[1] for each in denied.values()]
+        nominated = matrix.row_of(pod.nominated_node) if pod.nominated_node else None
+        if nominated is not None and feasible[nominated]:
+            return Placement(pod.nominated_node, nominated, 1)
+        wanted = nodes_to_find(matrix.count, self._percentage) if self._percentage < ALL else matrix.count
+        if wanted < matrix.count or denied:
+            some, self._start = sample(feasible, matrix.by_name, self._start % matrix.count, wanted)
+            row, number = standing.best_of(some), len(some)
+        else:
+            row, number = standing.best(), int(np.count_nonzero(feasible))
+        if row is not None:
+            return Placement(matrix.name(row), row, number)
+        shape, size = standing.question.shape, matrix.size
+        counts = fit_error.count_reasons(self.lineup.filters, shape, order[:size], bits[:size])
+        return Unplaced(
+            fit_error.fit_error(matrix.count, counts.values()),
+            self._rejections(shape, counts),
+            resolvable=self._resolvable(shape, order[:size], bits[:size]),
+        )
+
+    def _denied(self, pod: Pod, question: Question, is_feasible: Callable[[int], bool]) -> dict[int, tuple[int, int]]:
+        """Rows where the pod fits now, but not beside pods of its priority or more that were promised room there."""
+        found: dict[int, tuple[int, int]] = {}
+        for name in self._promises.nodes() if self._promises is not None else ():
+            row = self.matrix.row_of(name)
+            if row is None or self._promises is None or not is_feasible(row):
+                continue
+            there = [
+                each
+                for each in self._promises.on_node(name)
+                if each.priority >= pod.priority and each.uid != pod.uid and self.matrix.home(each.uid) is None
+            ]
+            rejected = self._filter_one(question, row, [Change(row, each, 1) for each in there]) if there else None
+            if rejected is not None:
+                found[row] = rejected
+        return found
+
+    def _resolvable(self, shape: Shape, order: Orders, bits: Ints) -> tuple[str, ...]:
+        """Nodes that are rejected only for reasons that room would cure."""
+        cured = np.zeros(len(order), np.bool_)
+        for number, plugin in enumerate(self.lineup.filters):
+            mask = sum(1 << i for i, each in enumerate(plugin.reasons(shape)) if each.unresolvable)
+            cured |= (order == number) & (bits & mask == 0)
+        return tuple(self.matrix.name(row) for row in self.matrix.by_name.tolist() if cured[row])
+
+    def _decide_among_named(self, pod: Pod, question: Question) -> Outcome:
+        """Few nodes, named by the pod (a daemon's, say): asked about directly, nothing is kept."""
+        matrix, shape, filters = self.matrix, question.shape, self.lineup.filters
+        order, bits, left, total = self._score_named(pod, question)
+        if len(left):
+            row = int(left[int(total.argmax())])
+            return Placement(matrix.name(row), row, len(left))
+        counts = fit_error.count_reasons(filters, shape, order, bits)
+        others = f"node(s) didn't satisfy plugin(s) [{' '.join(question.named_by)}]"
+        unseen = {others: matrix.count - len(order)} if matrix.count > len(order) else {}
+        for name in question.named_by:
+            counts.setdefault(name, Counter())
+        return Unplaced(
+            fit_error.fit_error(matrix.count, (*counts.values(), Counter(unseen))), self._rejections(shape, counts)
+        )
+
+    def _score_named(self, pod: Pod, question: Question) -> tuple[Orders, Ints, Rows, Ints]:
+        """Who rejects which of the named nodes, by name, and why; and the rows that are left, with their scores."""
+        matrix, shape = self.matrix, question.shape
+        known = sorted(name for name in question.names or () if matrix.row_of(name) is not None)
+        rows = np.array([matrix.row_of(name) for name in known], np.intp)
+        found = filter_rows(question.filters, shape, matrix, rows)
+        order = np.full(len(rows), PASSES, np.int8) if found is None else found[0]
+        bits = np.zeros(len(rows), np.int64) if found is None else found[1]
+        denied = self._denied(pod, question, lambda row: bool((order[rows == row] == PASSES).any()))
+        for row, why in denied.items():
+            order[rows == row], bits[rows == row] = why
+        left = rows[order == PASSES]
+        total = np.zeros(len(left), np.int64)
+        for step in question.scores if len(left) else ():
+            score = score_rows(step, shape, matrix, left)
+            if step.normalize is not None:
+                score = step.normalize.normalize(score, step.normalize.scale(score))
+            total += step.weight * score
+        return order, bits, left, total
+
+    def scores(self, pod: Pod) -> dict[str, int]:
+        """Every node that would do, by name, with its score among them: for whoever asks why it was chosen."""
+        found = self._standing(pod)
+        if isinstance(found, Standing):
+            return {self.matrix.name(row): found.score_of(row) for row in np.flatnonzero(found.feasible).tolist()}
+        if isinstance(found, Question):
+            _, _, left, total = self._score_named(pod, found)
+            return {self.matrix.name(row): int(score) for row, score in zip(left.tolist(), total, strict=True)}
+        return {}
+
+    # -- trials -------------------------------------------------------------------------------------------------------
+
+    def probe(self, pod: Pod, row: int, plus: Iterable[Pod] = (), without: Iterable[Pod] = ()) -> tuple[Reason, ...]:
+        """Why the pod would not do on a node if some pods came there and others left; nothing if it would.
+
+        The node is left as it was.
+        """
+        found = self._standing(pod)
+        if isinstance(found, Refused):
+            return (found.reason,)
+        question = found if isinstance(found, Question) else found.question
+        changes = [Change(row, each, 1) for each in plus] + [Change(row, each, -1) for each in without]
+        rejected = self._filter_one(question, row, changes)
+        if rejected is None:
+            return ()
+        reasons = self.lineup.filters[rejected[0]].reasons(question.shape)
+        return tuple(fit_error.reasons_in(reasons, rejected[1]))
+
+    def _filter_one(self, question: Question, row: int, changes: Sequence[Change]) -> tuple[int, int] | None:
+        """The filter that rejects one node after some changes there, and its reasons; the changes are undone."""
+        for change in changes:
+            self._try(question, change)
+        try:
+            found = filter_rows(question.filters, question.shape, self.matrix, np.array([row], np.intp))
+        finally:
+            for change in reversed(changes):
+                self._try(question, msgspec.structs.replace(change, sign=-change.sign))
+        return None if found is None or found[0][0] == PASSES else (int(found[0][0]), int(found[1][0]))
+
+    def _try(self, question: Question, change: Change) -> None:
+        if change.pod is not None:
+            self.matrix.charge(change.row, change.pod, change.sign)
+            for state in question.followers:
+                state.follow(change)
+
+    # -- saying why ---------------------------------------------------------------------------------------------------
+
+    def _refuse(self, refused: Refused, shape: Shape) -> Unplaced:
+        text = refused.reason.text
+        counts = {name: Counter({text: self.matrix.count}) for name in refused.plugins}
+        return Unplaced(fit_error.before_any_node(self.matrix.count, text), self._rejections(shape, counts))
+
+    def _rejections(self, shape: Shape, counts: dict[str, Counter[str]]) -> tuple[Rejection, ...]:
+        return tuple(
+            Rejection(name, fit_error.describe(each), self._wakers(name, shape)) for name, each in counts.items()
+        )
+
+    def _wakers(self, name: str, shape: Shape) -> tuple[Waker, ...]:
+        plugin = self._by_name.get(name)
+        return plugin.wakers(shape) if isinstance(plugin, Wakes) else ()
+
+    def _look_for_a_way_out(self, pod: Pod, unplaced: Unplaced) -> Unplaced:
+        texts: list[str] = []
+        for each in self.lineup.post_filters:
+            try:
+                found = each.post_filter(pod, unplaced)
+            except Exception as broken:
+                found = str(PluginFailed(each.name, "PostFilter", broken))
+            if not isinstance(found, str):
+                return msgspec.structs.replace(unplaced, nominated=found)
+            texts.append(found)
+        message = " ".join((unplaced.message, ", ".join(filter(None, texts)))).rstrip()
+        return msgspec.structs.replace(unplaced, message=message)

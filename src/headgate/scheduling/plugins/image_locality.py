@@ -1,0 +1,46 @@
+"""ImageLocality: nodes that have a pod's images already start it sooner.
+
+An image counts with its size times the share of nodes that have it, so that a rare image does not draw all pods to the
+one node that has it. Less than 23 MB is not worth a detour; more than 1000 MB per container counts no further.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Final
+
+import numpy as np
+
+from headgate.scheduling.columns import Ints, Rows
+from headgate.scheduling.contract import READS_NODE, Reads, State
+from headgate.scheduling.nodes import NodeMatrix
+from headgate.scheduling.shape import Shape
+
+NAME: Final = "ImageLocality"
+_MEGABYTE: Final = 1024 * 1024
+_LEAST: Final = 23 * _MEGABYTE
+_MOST_PER_CONTAINER: Final = 1000 * _MEGABYTE
+
+
+class ImageLocality:
+    name: Final = NAME
+    reads: Final[Reads] = READS_NODE
+
+    def stamp(self, shape: Shape, matrix: NodeMatrix, /) -> Hashable:
+        """While no node has any of the images, nothing about images matters."""
+        if not any(matrix.images.find(each) for each in shape.images):
+            return None
+        return matrix.images.version, matrix.count
+
+    def score(self, shape: Shape, matrix: NodeMatrix, rows: Rows | None, state: State, /) -> Ints:
+        sums: Ints = np.zeros(matrix.capacity, np.int64)
+        for each in shape.images:
+            found = matrix.images.find(each)
+            if found is not None:
+                sums[list(found.rows)] += int(float(found.size_bytes) * (len(found.rows) / matrix.count))
+        most = _MOST_PER_CONTAINER * len(shape.images)
+        worth = sums[: matrix.size] if rows is None else sums[rows]
+        if most <= _LEAST:
+            return np.zeros_like(worth)
+        scores: Ints = 100 * (np.clip(worth, _LEAST, most) - _LEAST) // (most - _LEAST)
+        return scores

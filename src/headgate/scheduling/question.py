@@ -1,0 +1,186 @@
+"""A question: one shape put to the plugins of a profile, with the states they made for it.
+
+:func:`ask` runs the plugins that look at a pod before any node; what remains is a :class:`Question` that can be put to
+any rows of the matrix, or a refusal. Answers are kept and carried along in ``scheduling/standing.py``. A plugin that
+raises ends the question with its name (:class:`PluginFailed`), caught in ``scheduling/cycle.py``.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from headgate.scheduling.columns import Ints, Rows
+from headgate.scheduling.contract import (
+    READS_NODE,
+    Filter,
+    Follows,
+    Lineup,
+    Normalize,
+    Only,
+    Reason,
+    Refusal,
+    Score,
+    SeesFeasible,
+    Skip,
+    State,
+)
+from headgate.scheduling.nodes import NodeMatrix
+from headgate.scheduling.pod import Pod
+from headgate.scheduling.shape import Shape
+
+Orders = NDArray[np.int8]
+
+PASSES: Final = 127
+"""In place of a filter's number in its order: none of them rejects the node."""
+NO_NODE: Final = 126
+"""The row is empty."""
+
+
+class PluginFailed(Exception):
+    """Leaves the plugin that broke; never leaves this package."""
+
+    def __init__(self, plugin: str, point: str, cause: Exception) -> None:
+        super().__init__(f'running {point} plugin "{plugin}": {cause}')
+        self.plugin = plugin
+
+
+class FilterStep(msgspec.Struct, frozen=True, eq=False):
+    order: int
+    plugin: Filter
+    state: State
+
+
+class ScoreStep(msgspec.Struct, frozen=True, eq=False):
+    plugin: Score
+    weight: int
+    state: State
+    normalize: Normalize | None
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """Before any node was looked at. Without a plugin it was several that left no node between them."""
+
+    plugins: tuple[str, ...]
+    reason: Reason
+
+
+class Question(msgspec.Struct, frozen=True, eq=False):
+    shape: Shape
+    node_filters: tuple[FilterStep, ...]
+    pod_filters: tuple[FilterStep, ...]
+    node_scores: tuple[ScoreStep, ...]
+    pod_scores: tuple[ScoreStep, ...]
+    names: frozenset[str] | None = None
+    """The only nodes that come into question, if plugins said so: ``named_by``."""
+    named_by: tuple[str, ...] = ()
+    followers: tuple[Follows, ...] = ()
+    watchers: tuple[SeesFeasible, ...] = ()
+
+    @property
+    def filters(self) -> tuple[FilterStep, ...]:
+        return tuple(sorted((*self.node_filters, *self.pod_filters), key=lambda step: step.order))
+
+    @property
+    def scores(self) -> tuple[ScoreStep, ...]:
+        return self.node_scores + self.pod_scores
+
+
+def ask(pod: Pod, matrix: NodeMatrix, lineup: Lineup) -> Question | Refused:
+    states: dict[str, State] = {}
+    skipped: set[str] = set()
+    names: frozenset[str] | None = None
+    named_by: list[str] = []
+    refused: Refused | None = None
+    for early in lineup.pre_filters:
+        try:
+            found = early.pre_filter(pod, matrix)
+        except Exception as broken:
+            raise PluginFailed(early.name, "PreFilter", broken) from broken
+        if isinstance(found, Skip):
+            skipped.add(early.name)
+        elif isinstance(found, Refusal):
+            refused = Refused((early.name,), found.reason)
+            if found.reason.unresolvable:
+                return refused
+        else:
+            states[early.name] = found.state if isinstance(found, Only) else found
+            if isinstance(found, Only):
+                named_by.append(early.name)
+                names = found.names if names is None else names & found.names
+                if not names:
+                    return Refused(tuple(named_by), Reason(_nothing_left(sorted(named_by)), unresolvable=True))
+    if refused is not None:
+        return refused
+    filters = [
+        FilterStep(order, each, states.get(each.name))
+        for order, each in enumerate(lineup.filters)
+        if each.name not in skipped
+    ]
+    scores = _score_steps(pod, matrix, lineup)
+    kept = [*(each.state for each in filters), *(each.state for each in scores)]
+    return Question(
+        pod.shape,
+        tuple(each for each in filters if each.plugin.reads == READS_NODE),
+        tuple(each for each in filters if each.plugin.reads != READS_NODE),
+        tuple(each for each in scores if each.plugin.reads == READS_NODE),
+        tuple(each for each in scores if each.plugin.reads != READS_NODE),
+        names,
+        tuple(sorted(named_by)),
+        tuple({id(each): each for each in kept if isinstance(each, Follows)}.values()),
+        tuple({id(each): each for each in kept if isinstance(each, SeesFeasible)}.values()),
+    )
+
+
+def _score_steps(pod: Pod, matrix: NodeMatrix, lineup: Lineup) -> list[ScoreStep]:
+    states: dict[str, State] = {}
+    for early in lineup.pre_scores:
+        try:
+            states[early.name] = early.pre_score(pod, matrix)
+        except Exception as broken:
+            raise PluginFailed(early.name, "PreScore", broken) from broken
+    return [
+        ScoreStep(each, weight, states.get(each.name), each if isinstance(each, Normalize) else None)
+        for each, weight in lineup.scores
+        if not isinstance(states.get(each.name), Skip)
+    ]
+
+
+def _nothing_left(names: list[str]) -> str:
+    if len(names) == 1:
+        return f"node(s) didn't satisfy plugin {names[0]}"
+    return f"node(s) didn't satisfy plugin(s) [{' '.join(names)}] simultaneously"
+
+
+def filter_rows(
+    steps: tuple[FilterStep, ...], shape: Shape, matrix: NodeMatrix, rows: Rows | None
+) -> tuple[Orders, Ints] | None:
+    """Per row the first filter that rejects it, and that filter's reasons; ``None`` if all pass."""
+    first: Orders | None = None
+    bits: Ints | None = None
+    for step in steps:
+        try:
+            found = step.plugin.filter(shape, matrix, rows, step.state)
+        except Exception as broken:
+            raise PluginFailed(step.plugin.name, "Filter", broken) from broken
+        if found is None:
+            continue
+        rejected = found != 0
+        if first is None or bits is None:
+            first = np.full(len(found), PASSES, np.int8)
+            bits = np.zeros(len(found), np.int64)
+        else:
+            rejected &= first == PASSES
+        first[rejected] = step.order
+        bits[rejected] = found[rejected]
+    return None if first is None or bits is None else (first, bits)
+
+
+def score_rows(step: ScoreStep, shape: Shape, matrix: NodeMatrix, rows: Rows | None) -> Ints:
+    try:
+        return step.plugin.score(shape, matrix, rows, step.state)
+    except Exception as broken:
+        raise PluginFailed(step.plugin.name, "Score", broken) from broken

@@ -1,0 +1,38 @@
+"""How many nodes to look at before a choice is made: ``percentageOfNodesToScore``.
+
+With 100 per cent the best of all nodes is chosen. With less, nodes are looked at in the order of their names, beginning
+where the last search ended, until enough will do; the best of those is chosen. 0 means a share that falls with the size
+of the cluster, from half of a small one to a twentieth. Small clusters are always looked at as a whole.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from headgate.scheduling.columns import Rows
+from headgate.scheduling.labels import Mask
+
+ALL: Final = 100
+_FEW: Final = 100
+_LEAST_PERCENT: Final = 5
+
+
+def nodes_to_find(nodes: int, percentage: int) -> int:
+    if nodes < _FEW:
+        return nodes
+    percent = percentage or max(50 - nodes // 125, _LEAST_PERCENT)
+    return min(max(nodes * percent // 100, _FEW), nodes)
+
+
+def sample(feasible: Mask, by_name: Rows, start: int, wanted: int) -> tuple[Rows, int]:
+    """The rows of the first ``wanted`` feasible nodes from place ``start`` on, and where the next search starts."""
+    nodes = len(by_name)
+    places = np.flatnonzero(feasible[by_name])
+    if len(places) <= wanted:
+        # All nodes were looked at, so the next search starts where this one did.
+        return by_name[places], start
+    first = int(np.searchsorted(places, start))
+    chosen = places.take(np.arange(first, first + wanted), mode="wrap")
+    return by_name[chosen], (int(chosen[-1]) + 1) % nodes

@@ -1,0 +1,79 @@
+"""Nodes and pods in wire form, as short to write as the test that needs them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headgate.scheduling.contract import Lineup
+from headgate.scheduling.cycle import Cycle
+from headgate.scheduling.node import Node, read_node
+from headgate.scheduling.nodes import NodeMatrix
+from headgate.scheduling.plugins.lineup import default_lineup
+from headgate.scheduling.pod import Pod, read_pod
+from headgate.scheduling.shape import Shapes
+
+Object = dict[str, Any]
+
+
+def a_node(name: str, *, taints: list[Object] | None = None, **more: Any) -> Object:
+    """``cpu``, ``memory``, ``pods`` by keyword, other amounts in ``allocatable``; labels, images, ``cordoned`` too."""
+    amounts = {"cpu": "4", "memory": "8Gi", "pods": "10", **more.pop("allocatable", {})}
+    amounts |= {key: more.pop(key) for key in ("cpu", "memory", "pods") if key in more}
+    spec: Object = {"taints": taints} if taints else {}
+    if more.pop("cordoned", False):
+        spec["unschedulable"] = True
+    labels = more.pop("labels", {})
+    images = [{"names": list(names), "sizeBytes": size} for names, size in more.pop("images", ())]
+    assert not more, more
+    return {
+        "metadata": {"name": name, "labels": labels},
+        "spec": spec,
+        "status": {"allocatable": amounts, "images": images},
+    }
+
+
+def a_pod(name: str, requests: Object | None = None, **spec: Any) -> Object:
+    """One container with these requests, unless ``containers`` says otherwise; the rest is the specification."""
+    labels = spec.pop("labels", {})
+    status = spec.pop("status", {})
+    containers = spec.pop("containers", None) or [
+        {"name": "main", "image": spec.pop("image", "app"), "resources": {"requests": requests or {}}}
+    ]
+    if "ports" in spec:
+        containers[0]["ports"] = spec.pop("ports")
+    return {
+        "metadata": {"name": name, "namespace": "default", "uid": f"uid-{name}", "labels": labels},
+        "spec": {"containers": containers, **spec},
+        "status": status,
+    }
+
+
+def node_of(wire: Object) -> Node:
+    found = read_node(wire)
+    assert isinstance(found, Node), found
+    return found
+
+
+class Cluster:
+    """A matrix and a cycle over it, driven by wire objects."""
+
+    def __init__(self, *nodes: Object, lineup: Lineup | None = None, percentage: int = 100) -> None:
+        self.shapes = Shapes()
+        self.matrix = NodeMatrix(capacity=2)
+        for each in nodes:
+            self.matrix.node_applied(node_of(each))
+        self.cycle = Cycle(self.matrix, lineup or default_lineup(), percentage)
+
+    def apply(self, wire: Object) -> None:
+        self.matrix.node_applied(node_of(wire))
+
+    def pod(self, wire: Object) -> Pod:
+        found = read_pod(wire, self.shapes)
+        assert isinstance(found, Pod), found
+        return found
+
+    def bind(self, wire: Object, node: str) -> Pod:
+        """A pod that the API server shows on a node."""
+        bound = self.pod({**wire, "spec": {**wire["spec"], "nodeName": node}})
+        self.matrix.pod_applied(bound)
+        return bound

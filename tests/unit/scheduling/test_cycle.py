@@ -1,0 +1,231 @@
+"""The cycle: choosing, counting in, catching up, trying out, and saying why not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from clusters import Cluster, a_node, a_pod
+from headgate.scheduling.columns import Ints, Rows
+from headgate.scheduling.contract import READS_PODS, Lineup, Nominated, Placement, Reads, Reason, Unplaced
+from headgate.scheduling.cycle import Cycle
+from headgate.scheduling.nodes import NodeMatrix
+from headgate.scheduling.nominations import Nominations
+from headgate.scheduling.plugins.lineup import default_lineup
+from headgate.scheduling.pod import Pod
+from headgate.scheduling.sampling import nodes_to_find, sample
+from headgate.scheduling.shape import Shape
+
+Object = dict[str, Any]
+
+
+def place(cluster: Cluster, pod: Object) -> str:
+    found = cluster.cycle.place(cluster.pod(pod))
+    return found.node_name if isinstance(found, Placement) else found.message
+
+
+def test_equal_nodes_are_filled_in_the_order_of_their_names() -> None:
+    cluster = Cluster(a_node("c"), a_node("a"), a_node("b"))
+    assert [place(cluster, a_pod(f"p{i}", {"cpu": "1"})) for i in range(4)] == ["a", "b", "c", "a"]
+
+
+def test_without_nodes_the_pod_is_an_error_and_waits_for_no_event() -> None:
+    found = Cluster().cycle.decide(Cluster().pod(a_pod("p")))
+    assert found == Unplaced("no nodes available to schedule pods", is_error=True)
+
+
+def test_deciding_counts_nothing_in() -> None:
+    cluster = Cluster(a_node("a", cpu="1"))
+    pod = cluster.pod(a_pod("p", {"cpu": "1"}))
+    assert cluster.cycle.decide(pod) == cluster.cycle.decide(pod) == Placement("a", 0, 1)
+
+
+def test_a_pod_that_was_forgotten_leaves_its_room_to_the_next() -> None:
+    cluster = Cluster(a_node("a", cpu="1"))
+    assert place(cluster, a_pod("p", {"cpu": "1"})) == "a"
+    assert place(cluster, a_pod("q", {"cpu": "1"})) == "0/1 nodes are available: 1 Insufficient cpu."
+    cluster.matrix.forget("uid-p")
+    assert place(cluster, a_pod("q", {"cpu": "1"})) == "a"
+
+
+def test_a_shape_that_slept_through_many_changes_catches_up() -> None:
+    cluster = Cluster(a_node("a", cpu="1", pods="100000"), a_node("b", cpu="100", pods="100000"))
+    pod = cluster.pod(a_pod("p", {"cpu": "1"}))
+    assert cluster.cycle.decide(pod) == Placement("b", 1, 2)
+    other = cluster.pod(a_pod("x", {"memory": "1Ki"}))
+    for i in range(20_000):
+        cluster.matrix.pod_applied(msgspec.structs.replace(other, uid=str(i), node_name="b"))
+    assert cluster.cycle.decide(pod) == Placement("b", 1, 2)
+    cluster.bind(a_pod("q", {"cpu": "100"}), "b")
+    assert cluster.cycle.decide(pod) == Placement("a", 0, 1)
+
+
+def test_a_new_node_is_seen_and_one_that_went_is_not() -> None:
+    cluster = Cluster(a_node("b"))
+    pod = cluster.pod(a_pod("p", {"cpu": "1"}))
+    assert cluster.cycle.decide(pod) == Placement("b", 0, 1)
+    for name in "cda":
+        cluster.apply(a_node(name))
+    assert cluster.cycle.decide(pod) == Placement("a", 3, 4)
+    cluster.matrix.node_removed("a")
+    assert cluster.cycle.decide(pod) == Placement("b", 0, 3)
+
+
+def test_the_nominated_node_is_taken_if_it_will_do() -> None:
+    cluster = Cluster(a_node("a"), a_node("b"), a_node("c", cpu="0"))
+    assert place(cluster, a_pod("p", {"cpu": "1"}, status={"nominatedNodeName": "b"})) == "b"
+    assert place(cluster, a_pod("q", {"cpu": "1"}, status={"nominatedNodeName": "c"})) == "a"
+    assert place(cluster, a_pod("r", {"cpu": "1"}, status={"nominatedNodeName": "gone"})) == "a"
+
+
+def promised(cluster: Cluster, wire: Object, node: str) -> None:
+    promises: Nominations[Pod] = Nominations()
+    promises.promise(cluster.pod(wire), node)
+    cluster.cycle = Cycle(cluster.matrix, default_lineup(), promises=promises)
+
+
+def test_room_that_was_promised_to_a_pod_of_the_same_priority_is_taken() -> None:
+    cluster = Cluster(a_node("a", cpu="4"), a_node("b", cpu="2"))
+    promised(cluster, a_pod("winner", {"cpu": "3"}, priority=5), "a")
+    assert place(cluster, a_pod("p", {"cpu": "2"}, priority=5)) == "b"
+    text = "0/2 nodes are available: 2 Insufficient cpu."
+    assert place(cluster, a_pod("q", {"cpu": "2"}, priority=5)) == text
+    assert place(cluster, a_pod("r", {"cpu": "2"}, priority=6)) == "a"
+
+
+def test_promised_room_also_counts_for_a_pod_that_names_its_node() -> None:
+    cluster = Cluster(a_node("a", cpu="4"))
+    promised(cluster, a_pod("winner", {"cpu": "3"}, priority=5), "a")
+    fields = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a"]}]}]
+    rules = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": fields}}
+    pod = a_pod("p", {"cpu": "2"}, affinity={"nodeAffinity": rules})
+    assert place(cluster, pod) == "0/1 nodes are available: 1 Insufficient cpu."
+
+
+def test_a_probe_says_what_would_be_if_pods_left_and_changes_nothing() -> None:
+    cluster = Cluster(a_node("a", cpu="1"))
+    there = cluster.bind(a_pod("p", {"cpu": "1"}), "a")
+    pod = cluster.pod(a_pod("q", {"cpu": "1"}))
+    before = cluster.matrix.columns.free.copy()
+    assert cluster.cycle.probe(pod, 0) == (Reason("Insufficient cpu"),)
+    assert cluster.cycle.probe(pod, 0, without=[there]) == ()
+    assert cluster.cycle.probe(pod, 0, plus=[pod], without=[there]) == (Reason("Insufficient cpu"),)
+    large = cluster.pod(a_pod("r", {"cpu": "2"}))
+    assert cluster.cycle.probe(large, 0, without=[there]) == (Reason("Insufficient cpu", unresolvable=True),)
+    assert np.array_equal(cluster.matrix.columns.free, before)
+
+
+def test_every_plugin_that_rejected_a_node_is_named_with_its_counts() -> None:
+    taint = [{"key": "k", "effect": "NoSchedule"}]
+    cluster = Cluster(a_node("a", cpu="1"), a_node("b", taints=taint), a_node("c", taints=taint))
+    found = cluster.cycle.decide(cluster.pod(a_pod("p", {"cpu": "2"})))
+    assert isinstance(found, Unplaced)
+    assert [(each.plugin, each.reason) for each in found.rejections] == [
+        ("TaintToleration", "2 node(s) had untolerated taint(s)"),
+        ("NodeResourcesFit", "1 Insufficient cpu"),
+    ]
+    text = "0/3 nodes are available: 1 Insufficient cpu, 2 node(s) had untolerated taint(s)."
+    assert found.message == text
+
+
+def test_reasons_are_sorted_as_texts_so_ten_comes_before_two() -> None:
+    nodes = [a_node(f"n{i}", cpu="1") for i in range(10)]
+    cluster = Cluster(*nodes, a_node("x", cordoned=True), a_node("y", cordoned=True))
+    text = "0/12 nodes are available: 10 Insufficient cpu, 2 node(s) were unschedulable."
+    assert place(cluster, a_pod("p", {"cpu": "2"})) == text
+
+
+def test_a_pod_that_asks_for_the_impossible_is_told_so_and_the_others_go_on() -> None:
+    cluster = Cluster(a_node("a"))
+    found = cluster.cycle.place(cluster.pod(a_pod("p", {"cpu": "much"})))
+    assert isinstance(found, Unplaced)
+    assert found.message.startswith("spec.containers[0].resources.requests.cpu: quantities must match")
+    assert place(cluster, a_pod("q")) == "a"
+
+
+class Broken:
+    """Fails for pods of one shape."""
+
+    name = "Broken"
+    reads: Reads = READS_PODS
+
+    def filter(self, shape: Shape, matrix: NodeMatrix, rows: Rows | None, state: Any, /) -> Ints | None:
+        if shape.requests.get("cpu") == 1000:
+            raise ZeroDivisionError("oops")
+        return None
+
+    def reasons(self, shape: Shape, /) -> Sequence[Reason]:
+        return ()
+
+
+def test_a_plugin_that_breaks_rejects_its_pod_by_name_and_no_other() -> None:
+    cluster = Cluster(a_node("a"), lineup=Lineup(filters=(Broken(),)))
+    found = cluster.cycle.place(cluster.pod(a_pod("p", {"cpu": "1"})))
+    assert isinstance(found, Unplaced)
+    assert found.is_error
+    assert found.message == 'running Filter plugin "Broken": oops'
+    assert [each.plugin for each in found.rejections] == ["Broken"]
+    assert place(cluster, a_pod("q", {"cpu": "2"})) == "a"
+
+
+class Preempts:
+    name = "Preempts"
+
+    def __init__(self, answer: Nominated | str) -> None:
+        self.answer = answer
+
+    def post_filter(self, pod: Pod, unplaced: Unplaced, /) -> Nominated | str:
+        return self.answer
+
+
+def test_what_post_filters_say_comes_behind_the_reasons() -> None:
+    lineup = default_lineup()
+    said = msgspec.structs.replace(lineup, post_filters=(Preempts("no victims"), Preempts("none at all")))
+    cluster = Cluster(a_node("a", cpu="0"), lineup=said)
+    text = "0/1 nodes are available: 1 Insufficient cpu. no victims, none at all"
+    assert place(cluster, a_pod("p", {"cpu": "1"})) == text
+    helped = msgspec.structs.replace(lineup, post_filters=(Preempts(Nominated("a")), Preempts("never asked")))
+    found = Cluster(a_node("a", cpu="0"), lineup=helped)
+    outcome = found.cycle.place(found.pod(a_pod("p", {"cpu": "1"})))
+    assert isinstance(outcome, Unplaced)
+    assert outcome.nominated == Nominated("a")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "percentage", "wanted"),
+    [
+        (10, 0, 10),
+        (99, 30, 99),
+        (100, 0, 100),
+        (1000, 0, 420),
+        (1000, 5, 100),
+        (5000, 0, 500),
+        (6000, 0, 300),
+        (6000, 100, 6000),
+        (6000, 70, 4200),
+    ],
+)
+def test_how_many_nodes_are_looked_for(nodes: int, percentage: int, wanted: int) -> None:
+    assert nodes_to_find(nodes, percentage) == wanted
+
+
+def test_a_sample_goes_on_where_the_last_one_ended() -> None:
+    by_name = np.array([4, 3, 2, 1, 0])
+    feasible = np.array([True, True, False, True, True])
+    assert sample(feasible, by_name, 0, 2)[0].tolist() == [4, 3]
+    rows, start = sample(feasible, by_name, 2, 2)
+    assert (rows.tolist(), start) == ([1, 0], 0)
+    rows, start = sample(feasible, by_name, 4, 2)
+    assert (rows.tolist(), start) == ([0, 4], 1)
+    rows, start = sample(feasible, by_name, 3, 9)
+    assert (sorted(rows.tolist()), start) == ([0, 1, 3, 4], 3)
+
+
+def test_with_a_share_of_the_nodes_each_search_begins_behind_the_last() -> None:
+    cluster = Cluster(*(a_node(f"n{i:03}") for i in range(200)), percentage=50)
+    chosen = [place(cluster, a_pod(f"p{i}", {"cpu": "1"})) for i in range(4)]
+    assert chosen == ["n000", "n100", "n001", "n101"]

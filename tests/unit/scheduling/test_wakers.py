@@ -1,0 +1,134 @@
+"""Which events wake a pod that a plugin turned away, and which leave it alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from clusters import Cluster, a_node, a_pod
+from headgate.scheduling import events
+from headgate.scheduling.contract import Unplaced
+from headgate.scheduling.events import Event
+from headgate.scheduling.pod import Pod
+from headgate.waiting.waker import Waker, stirred
+
+Object = dict[str, Any]
+CLUSTER = Cluster(a_node("far", cpu="0", pods="0"))
+
+
+def wakers_of(pod: Object, *nodes: Object) -> tuple[Waker, ...]:
+    """Of the plugins that turn the pod away from these nodes."""
+    cluster = Cluster(*nodes)
+    found = cluster.cycle.decide(cluster.pod(pod))
+    assert isinstance(found, Unplaced), found
+    return tuple(waker for each in found.rejections for waker in each.wakers)
+
+
+def read(pod: Object, node: str = "") -> Pod:
+    return CLUSTER.pod({**pod, "spec": {**pod["spec"], **({"nodeName": node} if node else {})}})
+
+
+def node_added(node: Object) -> Event:
+    return Event(events.NODE, events.ADD, None, node)
+
+
+def pod_gone(pod: Object, node: str = "a") -> Event:
+    return Event(events.ASSIGNED_POD, events.DELETE, read(pod, node), None)
+
+
+def wakes(wakers: tuple[Waker, ...], *happened: Event) -> bool:
+    assert happened, "nothing happened"
+    return any(stirred(wakers, each) for each in happened)
+
+
+def test_a_node_that_is_large_enough_wakes_who_found_no_room() -> None:
+    waiting = wakers_of(a_pod("p", {"cpu": "2"}), a_node("a", cpu="1"))
+    assert wakes(waiting, node_added(a_node("b", cpu="2")))
+    assert not wakes(waiting, node_added(a_node("b", cpu="1")))
+    assert not wakes(waiting, node_added(a_node("b", cpu="2", pods="0")))
+
+
+def test_a_node_that_grew_wakes_only_for_what_is_needed() -> None:
+    waiting = wakers_of(a_pod("p", {"cpu": "2"}), a_node("a", cpu="1"))
+    small, large = a_node("a", cpu="1"), a_node("a", cpu="2")
+    assert wakes(waiting, *events.of_node_update(small, large))
+    assert not wakes(waiting, *events.of_node_update(large, a_node("a", cpu="2", memory="16Gi")))
+
+
+def test_any_pod_that_leaves_a_node_makes_room() -> None:
+    waiting = wakers_of(a_pod("p", {"cpu": "2"}), a_node("a", cpu="1"))
+    assert wakes(waiting, pod_gone(a_pod("q")))
+    gone = Event(events.UNSCHEDULABLE_POD, events.DELETE, read(a_pod("q")), None)
+    assert not wakes(waiting, gone)
+
+
+def test_a_pod_that_shrinks_makes_room_for_what_it_gave_back() -> None:
+    waiting = wakers_of(a_pod("p", {"cpu": "2"}), a_node("a", cpu="1"))
+    large, small = (
+        read(a_pod("q", {"cpu": "2", "memory": "2Gi"}), "a"),
+        read(a_pod("q", {"cpu": "1", "memory": "2Gi"}), "a"),
+    )
+    assert wakes(waiting, *events.of_pod_update(large, small))
+    thin = read(a_pod("q", {"cpu": "2", "memory": "1Gi"}), "a")
+    assert not wakes(waiting, *events.of_pod_update(large, thin))
+
+
+def test_a_taint_that_goes_wakes_who_did_not_tolerate_it() -> None:
+    tainted = a_node("a", taints=[{"key": "k", "effect": "NoSchedule"}])
+    waiting = wakers_of(a_pod("p"), tainted)
+    assert wakes(waiting, *events.of_node_update(tainted, a_node("a")))
+    other = a_node("a", taints=[{"key": "l", "effect": "NoSchedule"}])
+    assert not wakes(waiting, *events.of_node_update(tainted, other))
+    assert not wakes(waiting, pod_gone(a_pod("q")))
+
+
+def test_a_label_that_comes_wakes_who_selects_it() -> None:
+    waiting = wakers_of(a_pod("p", nodeSelector={"zone": "x"}), a_node("a"))
+    labelled = a_node("a", labels={"zone": "x"})
+    assert wakes(waiting, *events.of_node_update(a_node("a"), labelled))
+    assert not wakes(waiting, *events.of_node_update(a_node("a"), a_node("a", labels={"zone": "y"})))
+    more = a_node("a", labels={"zone": "x", "other": ""})
+    assert not wakes(waiting, *events.of_node_update(labelled, more))
+    assert wakes(waiting, node_added(labelled))
+
+
+def test_uncordoning_wakes_who_waited_for_it() -> None:
+    cordoned = a_node("a", cordoned=True)
+    waiting = wakers_of(a_pod("p"), cordoned)
+    assert wakes(waiting, *events.of_node_update(cordoned, a_node("a")))
+    assert not wakes(waiting, node_added(a_node("b", cordoned=True)))
+
+
+def test_a_toleration_that_the_pod_gained_wakes_it() -> None:
+    waiting = wakers_of(a_pod("p"), a_node("a", cordoned=True))
+    key = "node.kubernetes.io/unschedulable"
+    tolerant = read(a_pod("p", tolerations=[{"key": key, "operator": "Exists"}]))
+    unrelated = read(a_pod("p", tolerations=[{"key": "k", "operator": "Exists"}]))
+    assert wakes(waiting, *events.of_pod_update(read(a_pod("p")), tolerant))
+    assert not wakes(waiting, *events.of_pod_update(read(a_pod("p")), unrelated))
+
+
+def test_only_a_pod_with_the_same_port_frees_it() -> None:
+    def port(number: int) -> list[Object]:
+        return [{"containerPort": 1, "hostPort": number}]
+
+    cluster = Cluster(a_node("a"))
+    cluster.bind(a_pod("q", ports=port(80)), "a")
+    found = cluster.cycle.decide(cluster.pod(a_pod("p", ports=port(80))))
+    assert isinstance(found, Unplaced)
+    waiting = found.rejections[0].wakers
+    assert wakes(waiting, pod_gone(a_pod("q", ports=port(80))))
+    assert not wakes(waiting, pod_gone(a_pod("q", ports=port(81))))
+    assert wakes(waiting, node_added(a_node("b")))
+
+
+def test_pods_of_one_shape_share_their_guards() -> None:
+    cluster = Cluster(a_node("a", cpu="1"))
+    one, other = (cluster.cycle.decide(cluster.pod(a_pod(name, {"cpu": "2"}))) for name in "pq")
+    assert isinstance(one, Unplaced)
+    assert isinstance(other, Unplaced)
+    assert set(one.rejections[0].wakers) == set(other.rejections[0].wakers)
+
+
+def test_a_node_that_cannot_be_read_wakes_nobody() -> None:
+    waiting = wakers_of(a_pod("p", {"cpu": "2"}), a_node("a", cpu="1"))
+    assert not wakes(waiting, node_added(a_node("b", cpu="-1")))
