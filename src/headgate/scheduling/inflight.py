@@ -29,8 +29,10 @@ class Flight(msgspec.Struct, Generic[P], eq=False):
 
 
 class InFlight(Generic[P]):
+    """By attempt, not by pod: a pod that is gone may be known again before its last attempt has ended."""
+
     def __init__(self) -> None:
-        self._flights: dict[str, Flight[P]] = {}
+        self._flights: dict[Queued[P], Flight[P]] = {}
         self._events: deque[Event] = deque()
         self._first = 0
 
@@ -41,14 +43,14 @@ class InFlight(Generic[P]):
         """Oldest first."""
         return iter(self._flights.values())
 
-    def get(self, uid: str) -> Flight[P] | None:
-        return self._flights.get(uid)
+    def get(self, queued: Queued[P]) -> Flight[P] | None:
+        return self._flights.get(queued)
 
     def begin(self, queued: Queued[P]) -> None:
-        self._flights[queued.uid] = Flight(queued, self._first + len(self._events), queued.pod)
+        self._flights[queued] = Flight(queued, self._first + len(self._events), queued.pod)
 
     def record(self, event: Event) -> None:
-        if self._flights and (event.target is None or event.target in self._flights):
+        if self._flights:
             self._events.append(event)
 
     def events(self) -> Iterator[Event]:
@@ -61,9 +63,9 @@ class InFlight(Generic[P]):
             if event.target is None or event.target == uid:
                 yield event
 
-    def end(self, uid: str) -> None:
+    def end(self, queued: Queued[P]) -> None:
         """Forgets the attempt, and events that no other attempt has waited through."""
-        if self._flights.pop(uid, None) is None:
+        if self._flights.pop(queued, None) is None:
             return
         oldest = next(iter(self._flights.values()), None)
         keep_from = self._first + len(self._events) if oldest is None else oldest.began

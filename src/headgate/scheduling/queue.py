@@ -113,7 +113,7 @@ class SchedulingQueue(Generic[P]):
         queued = self._pods.pop(uid, None)
         if queued is None:
             return
-        flight = self._in_flight.get(uid)
+        flight = self._in_flight.get(queued)
         if flight is not None:
             flight.gone = True
         else:
@@ -155,11 +155,11 @@ class SchedulingQueue(Generic[P]):
 
     def fail(self, queued: Queued[P], rejections: Sequence[Rejection], now_s: float) -> Where | None:
         """The attempt came to nothing, for these reasons or (none) by error; where the pod waits now, if it does."""
-        flight = self._in_flight.get(queued.uid)
-        if flight is None or flight.queued is not queued:
+        flight = self._in_flight.get(queued)
+        if flight is None:
             return None
         happened = [] if flight.gone else list(self._in_flight.since(flight))
-        self._in_flight.end(queued.uid)
+        self._in_flight.end(queued)
         if flight.gone:
             return None
         queued.pod = flight.latest
@@ -183,12 +183,13 @@ class SchedulingQueue(Generic[P]):
 
     def done(self, queued: Queued[P]) -> None:
         """The pod has its node, or needs none any more."""
-        flight = self._in_flight.get(queued.uid)
-        if flight is None or flight.queued is not queued:
+        flight = self._in_flight.get(queued)
+        if flight is None:
             return
-        self._in_flight.end(queued.uid)
-        self.nominations.forget(queued.uid)
-        self._pods.pop(queued.uid, None)
+        self._in_flight.end(queued)
+        if not flight.gone:
+            self.nominations.forget(queued.uid)
+            del self._pods[queued.uid]
 
     def in_flight(self) -> Iterator[Flight[P]]:
         return iter(self._in_flight)
@@ -228,7 +229,7 @@ class SchedulingQueue(Generic[P]):
             queued = self._pods[pod.uid] = Queued(pod, now_s)
             self._to_active(queued, label, now_s)
             return
-        flight = self._in_flight.get(pod.uid)
+        flight = self._in_flight.get(queued)
         old = queued.pod if flight is None else flight.latest
         if pod is old:
             return
@@ -250,6 +251,8 @@ class SchedulingQueue(Generic[P]):
             self._active.put(queued.uid, self._key(queued))
         elif queued.where in _BACKING_OFF:
             self._backoff.put(queued, self._key(queued), by_error=queued.where is Where.ERROR_BACKOFF)
+        else:
+            self._lot.reorder(queued.uid, self._key(queued))
         for event in happened:
             for _ in self._lot.wake(event):
                 self._requeue(queued, event.label, now_s, skip_backoff=self._hurries(queued, event))

@@ -82,6 +82,18 @@ class ParkingLot(Generic[Unit, Reason]):
             self._deadlines.discard(unit)
         return True
 
+    def reorder(self, unit: Unit, order_key: Any) -> None:
+        """A unit has another place in the order now; all else about its wait stays."""
+        place = self._places.get(unit)
+        if place is None or place.entry[0] == order_key:
+            return
+        line = self._lines[place.wakers]
+        line.remove(place.entry)
+        entry = (order_key, self._parkings, unit)
+        self._parkings += 1
+        line.add(entry)
+        self._places[unit] = msgspec.structs.replace(place, entry=entry)
+
     def wake(self, event: Happening) -> Iterator[Unit]:
         """Who may go on because of this, in order, one at a time. What is parked from now on is not among them."""
         if event.target is not None:

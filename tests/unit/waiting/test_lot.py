@@ -180,6 +180,18 @@ def test_a_position_counts_those_who_wait_for_the_same_or_for_a_topic() -> None:
     assert lot.position("x") is None
 
 
+def test_a_unit_whose_order_changes_keeps_its_reason_and_its_deadline() -> None:
+    lot = a_lot(a=1, b=2)
+    lot.park("c", "why", ON_ROOM, 3, until_s=5.0)
+    lot.reorder("c", 0)
+    lot.reorder("stranger", 0)
+    assert list(lot.wake(ROOM)) == ["c", "a", "b"]
+    why = lot.why("c")
+    assert why is not None
+    assert (why.reason, why.until_s, lot.position("c")) == ("why", 5.0, 0)
+    assert list(lot.due(5.0)) == ["c"]
+
+
 def test_an_empty_lot_holds_nothing_back() -> None:
     lot = a_lot(a=1, b=2)
     lot.park("c", "", (Waker("room", Needs(3)), Waker("own", own=True)), 3, until_s=5.0)
