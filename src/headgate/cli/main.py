@@ -11,7 +11,7 @@ import click
 import headgate
 from headgate.cli.logs import log_options, set_up
 
-_COMMANDS: Final = {name: f"headgate.cli.{name}" for name in ("backup", "check", "config", "restore", "up")}
+_COMMANDS: Final = {name: f"headgate.cli.{name}" for name in ("backup", "check", "config", "gates", "restore", "up")}
 
 
 class _Lazy(click.Group):
@@ -35,6 +35,7 @@ def main() -> None:
     \b
     No cluster?   headgate up            starts one in this process; kubectl works with it
     Its data      headgate backup FILE   copies it while the server runs; see also restore and check
+    Its gates     headgate gates list -A   says which hold pods back; see also gates lift
     Scheduling    headgate config check FILE   says what is wrong with a scheduler configuration
     """
     set_up_once()

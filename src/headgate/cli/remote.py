@@ -1,0 +1,69 @@
+"""Commands that talk to a cluster: the options that say which one, and the way there."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import AsyncIterator, Callable, Generator
+from typing import Any, NoReturn, TypeVar
+
+import click
+
+from headgate.client.credentials.shell import find_access
+from headgate.client.http.shell import Http
+from headgate.client.kubeconfig import Access
+from headgate.client.transport import Request, Response, Transport
+
+F = TypeVar("F", bound=Callable[..., Any])
+R = TypeVar("R")
+
+
+def cluster_options(command: F) -> F:
+    command = click.option("--context", default="", metavar="NAME", help="Which context of the kubeconfig to use.")(
+        command
+    )
+    return click.option(
+        "--kubeconfig",
+        default="",
+        metavar="FILE",
+        help="The kubeconfig. [default: $KUBECONFIG, ~/.kube/config, or the pod around us]",
+    )(command)
+
+
+def namespace_options(command: F) -> F:
+    command = click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="In all namespaces.")(command)
+    return click.option("-n", "--namespace", default="", metavar="NS", help="The namespace. [default: the context's]")(
+        command
+    )
+
+
+def give_up(command: str, text: str) -> NoReturn:
+    click.echo(f"headgate {command}: {text}", err=True)
+    sys.exit(1)
+
+
+def access_or_give_up(command: str, kubeconfig: str, context: str) -> Access:
+    found = find_access(kubeconfig, context)
+    if isinstance(found, str):
+        give_up(command, found)
+    return found
+
+
+@contextlib.asynccontextmanager
+async def reach(access: Access) -> AsyncIterator[Transport]:
+    transport = Http(access)
+    try:
+        yield transport
+    finally:
+        await transport.close()
+
+
+async def perform(transport: Transport, asking: Generator[Request, Response, R]) -> R:
+    """Sends what a generator asks for until it has its answer."""
+    try:
+        request = next(asking)
+        while True:
+            request = asking.send(await transport.request(request))
+    except StopIteration as done:
+        result: R = done.value
+        return result
