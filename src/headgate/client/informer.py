@@ -1,65 +1,33 @@
 """List, then watch, for ever: keeps one consumer informed about one collection.
 
 The consumer gets every object once as ``Applied`` and again whenever it changed, ``Removed`` when it is gone, and
-``Synced`` each time a whole list has been told. A broken watch resumes where it was; when the server has forgotten that
-far back (410), the collection is listed again and only the differences are told. Objects are not kept here, only their
-names, uids and revisions; what a consumer remembers is its own affair. A consumer that names ``fields`` is told those
-and nothing else of an object.
+``Synced`` each time a whole list has been told. A broken or silent watch resumes where it was; when the server has
+forgotten that far back (410), the collection is listed again and only the differences are told. What has been told is
+in ``client/known.py``, what the bytes say in ``client/feed.py``. A consumer that names ``fields`` is told those and
+nothing else of an object. Nothing is told twice, and no state after a newer one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any, Final
-
-import msgspec
+from typing import Final
 
 from headgate.client import picking
 from headgate.client.backoff import Backoff
+from headgate.client.feed import UNREADABLE, Trouble, parse_event, parse_page, refusal
+from headgate.client.known import Applied, Event, Key, Known, Removed, Sink, Synced, is_older
 from headgate.client.transport import Lines, Request, Response, Transport, Unreachable, encode_query
 
-Object = dict[str, Any]
-Key = tuple[str, str]
+__all__ = ["Applied", "Event", "Informer", "Removed", "Sink", "Synced"]
 
 _GONE: Final = 410
-_UNREADABLE: Final = 0
 _PAGE: Final = 500
 _WATCH_S: Final = 300
-_GRACE_S: Final = 30.0
+_SILENCE_S: Final = 135.0
+"""Servers send a bookmark about every minute: when two did not come, the connection is dead and does not know it."""
 _QUIET_S: Final = 1.0
-
-
-class Applied(msgspec.Struct, frozen=True):
-    """An object that is new or has changed."""
-
-    object: Object
-
-
-class Removed(msgspec.Struct, frozen=True):
-    """An object that is gone. A deletion that was missed is found by listing; then the last state is not known."""
-
-    namespace: str
-    name: str
-    uid: str
-
-
-class Synced(msgspec.Struct, frozen=True):
-    """Everything that existed at ``revision`` has been told."""
-
-    revision: str
-
-
-Event = Applied | Removed | Synced
-Sink = Callable[[Event], None]
-
-
-class Trouble(Exception):
-    """The server answered, and the answer was no."""
-
-    def __init__(self, status: int, text: str, wait_s: float = 0.0) -> None:
-        super().__init__(text)
-        self.status = status
-        self.wait_s = wait_s
+_PATIENCE: Final = 3
+"""How often a list from the past is refused before we believe that the server's data were put back."""
 
 
 class Informer:
@@ -80,14 +48,16 @@ class Informer:
         self._transport = transport
         self._path = path
         self._sink = sink
+        self._known = Known(sink)
         self._jitter = jitter
         self._sleep = sleep
         self._query = dict(query or {})
         self._decode = picking.decoder(fields)
         self._report = report
         self._backoff = Backoff()
-        self._known: dict[Key, tuple[str, str]] = {}  # uid and resourceVersion
         self._revision = ""  # how far we have seen; empty: list first
+        self._newest = ""  # the same, and kept when we must list again
+        self._past_lists = 0
         self._whole_lists = False  # after a list expired half-way, the next one is asked for in one piece
 
     async def run(self) -> None:
@@ -105,7 +75,7 @@ class Informer:
                 self._report(str(error))
             except Trouble as error:
                 wait_s = error.wait_s
-                if error.status in (_GONE, _UNREADABLE):
+                if error.status in (_GONE, UNREADABLE):
                     self._revision = ""
                 if error.status != _GONE:
                     self._report(str(error))
@@ -123,18 +93,36 @@ class Informer:
             try:
                 page = await self._get(query)
             except Trouble as error:
-                self._whole_lists = error.status == _GONE and bool(token)
+                self._whole_lists = self._whole_lists or (error.status == _GONE and bool(token))
                 raise
-            items, token, revision = _parse_page(self._path, page, self._decode)
-            for item in items:
-                seen.add(self._tell(*item))
+            items, following, revision = parse_page(self._path, page, self._decode)
+            if not token:
+                self._mind_the_past(revision)
+            for item, identity in items:
+                seen.add(identity.key)
+                self._known.apply(item, identity)
+            token = following
             if not token:
                 break
         self._whole_lists = False
-        for key in [key for key in self._known if key not in seen]:
-            self._forget(key)
-        self._revision = revision
+        self._known.keep(seen)
+        self._revision = self._newest = revision
         self._sink(Synced(self._revision))
+
+    def _mind_the_past(self, revision: str) -> None:
+        """A list is never older than what was seen before, unless somebody restored the server from a copy."""
+        if not is_older(revision, self._newest):
+            self._past_lists = 0
+            return
+        self._past_lists += 1
+        if self._past_lists < _PATIENCE:
+            raise Trouble(
+                UNREADABLE, f"{self._path} is at revision {revision}, and we have seen {self._newest}: not believed yet"
+            )
+        self._past_lists = 0
+        self._report(f"{self._path} went back from revision {self._newest} to {revision}: everything is told anew")
+        self._known.forget_all()
+        self._newest = revision
 
     async def _watch(self) -> bool:
         """Whether anything was heard."""
@@ -147,9 +135,9 @@ class Informer:
             "timeoutSeconds": str(seconds),
         }
         request = Request("GET", self._path, encode_query(query), {"accept": "application/json"})
-        answer = await self._transport.stream(request, idle_s=seconds + _GRACE_S)
+        answer = await self._transport.stream(request, idle_s=_SILENCE_S)
         if isinstance(answer, Response):
-            raise _trouble(self._path, answer)
+            raise refusal(self._path, answer)
         try:
             return await self._listen(answer)
         finally:
@@ -158,95 +146,21 @@ class Informer:
     async def _listen(self, lines: Lines) -> bool:
         heard = False
         async for line in lines:
-            kind, item, identity = _parse_event(self._path, line, self._decode)
+            kind, item, identity = parse_event(self._path, line, self._decode)
             heard = True
             self._backoff.reset()
+            if is_older(identity.revision, self._revision):
+                continue  # told before
             if kind in ("ADDED", "MODIFIED"):
-                self._tell(item, identity)
+                self._known.apply(item, identity)
             elif kind == "DELETED":
-                self._forget(identity.key)
-            self._revision = identity.revision
+                self._known.delete(identity)
+            self._revision = self._newest = identity.revision
         return heard
 
     async def _get(self, query: Mapping[str, str]) -> bytes:
         request = Request("GET", self._path, encode_query(query), {"accept": "application/json"})
         response = await self._transport.request(request)
         if not response.ok:
-            raise _trouble(self._path, response)
+            raise refusal(self._path, response)
         return response.body
-
-    def _tell(self, item: Object, identity: _Identity) -> Key:
-        now = (identity.uid, identity.revision)
-        before = self._known.get(identity.key)
-        if before is not None and before[0] != identity.uid:
-            self._forget(identity.key)  # deleted and made again while we were not looking
-        if before != now:
-            self._known[identity.key] = now
-            self._sink(Applied(item))
-        return identity.key
-
-    def _forget(self, key: Key) -> None:
-        known = self._known.pop(key, None)
-        if known is not None:
-            self._sink(Removed(*key, uid=known[0]))
-
-
-class _Identity(msgspec.Struct, frozen=True):
-    key: Key
-    uid: str
-    revision: str
-
-
-def _identity(item: Object) -> _Identity:
-    metadata = item["metadata"]
-    key = (metadata.get("namespace", ""), metadata.get("name", ""))
-    return _Identity(key, metadata.get("uid", ""), metadata["resourceVersion"])
-
-
-class _Line(msgspec.Struct):
-    type: str
-    object: msgspec.Raw
-
-
-class _Page(msgspec.Struct):
-    metadata: Object
-    items: list[msgspec.Raw] | None = None
-
-
-_decode_line: Final = msgspec.json.Decoder(_Line).decode
-_decode_page: Final = msgspec.json.Decoder(_Page).decode
-_UNFIT: Final = (msgspec.DecodeError, KeyError, TypeError, AttributeError)
-
-
-def _parse_event(path: str, line: bytes, decode: picking.Decode) -> tuple[str, Object, _Identity]:
-    """Raises ``Trouble`` for a line that ends the watch: an ERROR event, or one that is not an event at all."""
-    try:
-        event = _decode_line(line)
-        if event.type == "ERROR":
-            status = msgspec.json.decode(event.object)
-            raise Trouble(status.get("code", _UNREADABLE), f"the watch on {path} ended: {status.get('message', '')}")
-        item = decode(event.object)
-        return event.type, item, _identity(item)
-    except _UNFIT as error:
-        raise Trouble(_UNREADABLE, f"the watch on {path} sent what is not an event: {line[:200]!r}") from error
-
-
-def _parse_page(path: str, body: bytes, decode: picking.Decode) -> tuple[list[tuple[Object, _Identity]], str, str]:
-    """Items, the token for the next page, and the revision of the list."""
-    try:
-        page = _decode_page(body)
-        items = [(item, _identity(item)) for item in map(decode, page.items or ())]
-        return items, page.metadata.get("continue", ""), page.metadata["resourceVersion"]
-    except _UNFIT as error:
-        raise Trouble(_UNREADABLE, f"{path} sent what is not a list: {body[:200]!r}") from error
-
-
-def _trouble(path: str, response: Response) -> Trouble:
-    try:
-        message = str(msgspec.json.decode(response.body)["message"])
-    except (msgspec.DecodeError, KeyError, TypeError):
-        message = response.body[:200].decode(errors="replace")
-    wait = response.headers.get("retry-after", "")
-    return Trouble(
-        response.status, f"{path} answered {response.status}: {message}", float(wait) if wait.isdigit() else 0.0
-    )

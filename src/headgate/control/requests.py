@@ -9,18 +9,13 @@ import msgspec
 
 from headgate.client import picking
 from headgate.client.transport import Request, Response
+from headgate.client.writes import ACCEPT, JSON, PATCHES
 from headgate.owners import effects
 from headgate.owners.effects import Answer, Effect
 
 Object = dict[str, Any]
 
-_ACCEPT: Final = {"accept": "application/json"}
-_JSON: Final = {**_ACCEPT, "content-type": "application/json"}
-_PATCHES: Final = {
-    "merge": {**_ACCEPT, "content-type": "application/merge-patch+json"},
-    "strategic": {**_ACCEPT, "content-type": "application/strategic-merge-patch+json"},
-}
-_APPLY: Final = {**_ACCEPT, "content-type": "application/apply-patch+yaml"}
+_APPLY: Final = {**ACCEPT, "content-type": "application/apply-patch+yaml"}
 _DISCOVERY: Final = {"accept": "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"}
 
 
@@ -28,25 +23,25 @@ def request_of(effect: Effect) -> Request:
     """Of every effect but ``Emit``, which is more than one request."""
     match effect:
         case effects.Get(resource, namespace, name):
-            return Request("GET", resource.object(namespace, name), "", _ACCEPT)
+            return Request("GET", resource.object(namespace, name), "", ACCEPT)
         case effects.List(resource, namespace):
-            return Request("GET", resource.collection(namespace or None), "", _ACCEPT)
+            return Request("GET", resource.collection(namespace or None), "", ACCEPT)
         case effects.Discover(prefix):
             return Request("GET", prefix, "", _DISCOVERY)
         case effects.Create(resource, namespace, obj):
-            return Request("POST", resource.collection(namespace), "", _JSON, msgspec.json.encode(obj))
+            return Request("POST", resource.collection(namespace), "", JSON, msgspec.json.encode(obj))
         case effects.Replace(resource, namespace, name, obj, subresource):
-            return Request("PUT", resource.object(namespace, name, subresource), "", _JSON, msgspec.json.encode(obj))
+            return Request("PUT", resource.object(namespace, name, subresource), "", JSON, msgspec.json.encode(obj))
         case effects.Patch(resource, namespace, name, body, how, subresource):
             path = resource.object(namespace, name, subresource)
-            return Request("PATCH", path, "", _PATCHES[how], msgspec.json.encode(body))
+            return Request("PATCH", path, "", PATCHES[how], msgspec.json.encode(body))
         case effects.Apply(resource, namespace, name, obj, manager):
             query = urlencode({"fieldManager": manager, "force": "true"})
             return Request("PATCH", resource.object(namespace, name), query, _APPLY, msgspec.json.encode(obj))
         case effects.Delete(resource, namespace, name, options):
-            return Request("DELETE", resource.object(namespace, name), "", _JSON, msgspec.json.encode(options))
+            return Request("DELETE", resource.object(namespace, name), "", JSON, msgspec.json.encode(options))
         case effects.DeleteCollection(resource, namespace, options):
-            return Request("DELETE", resource.collection(namespace), "", _JSON, msgspec.json.encode(options))
+            return Request("DELETE", resource.collection(namespace), "", JSON, msgspec.json.encode(options))
         case effects.Emit():
             raise TypeError("an event is written by the recorder")
 

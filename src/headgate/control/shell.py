@@ -14,11 +14,11 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Final
 
+from headgate.client.events import recorder
+from headgate.client.events.recorder import Recorder
 from headgate.client.informer import Applied, Event, Informer, Removed, Synced
 from headgate.client.transport import Transport, Unreachable
-from headgate.control import recorder
 from headgate.control.queue import WorkQueue
-from headgate.control.recorder import Recorder
 from headgate.control.requests import answer_of, request_of
 from headgate.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, EVENTS, Resource
 from headgate.owners.contract import Again, Controller, Done, Interest, Key, Later, Verdict, Wake

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs
 
 from headgate.client.informer import Applied, Event, Informer, Removed
 from headgate.client.inprocess import InProcess
-from headgate.client.transport import Request, Response, Unreachable
+from headgate.client.transport import Lines, Request, Response, Unreachable
 
 Line = tuple[str, dict[str, Any]]
 
@@ -43,6 +43,8 @@ class Script:
         self.events: list[Event] = []
         self.problems: list[str] = []
         self.over = asyncio.Event()
+        self.fields: tuple[str, ...] = ()
+        self.transport = InProcess(self.handle)
 
     async def handle(self, request: Request) -> Response | AsyncGenerator[bytes, None]:
         if not self.answers:
@@ -65,12 +67,13 @@ class Script:
     def play(self) -> Script:
         async def run() -> None:
             informer = Informer(
-                InProcess(self.handle),
+                self.transport,
                 "/api/v1/pods",
                 self.events.append,
                 jitter=lambda: 0.0,
                 sleep=self.sleep,
                 query={"fieldSelector": "spec.nodeName!="},
+                fields=self.fields,
                 report=self.problems.append,
             )
             task = asyncio.create_task(informer.run())
@@ -160,3 +163,50 @@ def test_an_event_that_is_no_event_leads_to_a_new_list() -> None:
     script = Script(page(7), [b"<html>"], page(9, thing("a", 8)), watch()).play()
     assert script.told() == ["synced@7", "+a@8", "synced@9"]
     assert "not an event" in script.problems[0]
+
+
+def test_events_that_were_told_before_are_not_told_again() -> None:
+    old, new = thing("a", 8, uid="one"), thing("a", 12, uid="two")
+    script = Script(
+        page(7),
+        watch(("ADDED", old), ("DELETED", thing("a", 9, uid="one")), ("ADDED", new), ("ADDED", old)),
+        watch(("DELETED", thing("a", 9, uid="one")), ("MODIFIED", new)),
+    ).play()
+    assert script.told() == ["synced@7", "+a@8", "-a", "+a@12"]
+
+
+def test_a_list_from_the_past_is_not_believed_until_it_comes_three_times() -> None:
+    gone = refusal(410)
+    past = page(5, thing("a", 3), thing("b", 4))
+    script = Script(page(9, thing("a", 8)), gone, past, past, past, watch(("ADDED", thing("c", 6)))).play()
+    assert script.told() == ["+a@8", "synced@9", "-a", "+a@3", "+b@4", "synced@5", "+c@6"]
+    assert "not believed yet" in script.problems[0]
+    assert "went back from revision 9 to 5" in script.problems[2]
+
+
+def test_nobody_can_send_us_away_for_hours() -> None:
+    script = Script(refusal(429, retry_after="86400"), refusal(503, retry_after="Sun, 06 Nov"), page(7), watch()).play()
+    assert script.slept[0] == 120.0
+    assert script.slept[1] < 10.0
+
+
+def test_an_object_of_another_shape_than_asked_for_is_told_whole() -> None:
+    odd = {**thing("odd", 3), "spec": "a text"}
+    script = Script(page(7, odd, thing("even", 4)), watch())
+    script.fields = ("spec.nodeName",)
+    script.play()
+    assert script.told() == ["+odd@3", "+even@4", "synced@7"]
+
+
+def test_a_silent_watch_is_given_up_after_two_bookmarks_did_not_come() -> None:
+    heard: list[float] = []
+
+    class Counting(InProcess):
+        async def stream(self, request: Request, *, idle_s: float) -> Lines | Response:
+            heard.append(idle_s)
+            return await super().stream(request, idle_s=idle_s)
+
+    script = Script(page(7), watch())
+    script.transport = Counting(script.handle)
+    script.play()
+    assert 120 <= heard[0] <= 180

@@ -1,0 +1,62 @@
+"""Events that wait to be written: one entry per happening, counted, bounded, and fair to quiet objects. Pure.
+
+An object that tells too much is cut off after a burst and heard again as time passes, as with every Kubernetes
+component. When too much waits, the oldest goes: an event that nobody read in time is worth the least.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from headgate.client.events.recorder import Happening, key_of
+
+_BURST: Final = 25.0
+_REFILL_PER_S: Final = 1 / 300
+_OBJECTS: Final = 4096
+
+
+class Waiting(msgspec.Struct):
+    """A happening, and how often it happened while it waited. Mutable: it counts."""
+
+    happening: Happening
+    count: int = 1
+
+
+class Backlog:
+    def __init__(self, most: int = 4096) -> None:
+        self._most = most
+        self._waiting: dict[bytes, Waiting] = {}
+        self._allowances: dict[str, tuple[float, float]] = {}  # per object: what is left, and as of when
+        self.dropped = 0
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def add(self, happening: Happening, now_s: float) -> None:
+        key = key_of(happening)
+        known = self._waiting.get(key)
+        if known is not None:
+            known.count += 1
+        elif self._allowed(happening, now_s):
+            self._waiting[key] = Waiting(happening)
+            if len(self._waiting) > self._most:
+                del self._waiting[next(iter(self._waiting))]
+                self.dropped += 1
+        else:
+            self.dropped += 1
+
+    def take(self) -> Waiting | None:
+        """The one that waits longest."""
+        return self._waiting.pop(next(iter(self._waiting))) if self._waiting else None
+
+    def _allowed(self, happening: Happening, now_s: float) -> bool:
+        about = happening.about
+        owner = about.get("uid") or f"{about.get('kind')}/{about.get('namespace')}/{about.get('name')}"
+        left, since_s = self._allowances.pop(owner, (_BURST, now_s))
+        left = min(_BURST, left + max(0.0, now_s - since_s) * _REFILL_PER_S)
+        self._allowances[owner] = (left - 1 if left >= 1 else left, now_s)
+        if len(self._allowances) > _OBJECTS:
+            del self._allowances[next(iter(self._allowances))]
+        return left >= 1

@@ -1,0 +1,85 @@
+"""Writes Events beside the real work: whoever tells one never waits, and few connections at most are used for them.
+
+What cannot be written is dropped and counted, never retried for long: the next happening is more interesting.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Final
+
+import msgspec
+
+from headgate.client.events import recorder
+from headgate.client.events.backlog import Backlog, Waiting
+from headgate.client.events.recorder import Happening, Object, Recorder
+from headgate.client.outcome import Outcome
+from headgate.client.transport import Request
+from headgate.client.writer import Writer
+from headgate.client.writes import PATCHES
+from headgate.kube.resource import EVENTS
+
+WORKERS: Final = 1
+
+
+class Said(msgspec.Struct, frozen=True):
+    """A ``Happening``. ``about`` is an object reference; ``type`` is Normal or Warning."""
+
+    about: Object
+    reason: str
+    message: str
+    type: str
+    component: str
+
+
+class EventWriter:
+    """``writer`` should make few attempts, and is fenced like any other."""
+
+    def __init__(self, writer: Writer, *, most: int = 4096, workers: int = WORKERS) -> None:
+        self._writer = writer
+        self._backlog = Backlog(most)
+        self._recorder = Recorder()
+        self._workers = workers
+        self._more = asyncio.Event()
+        self.failed = 0
+
+    @property
+    def dropped(self) -> int:
+        return self._backlog.dropped + self.failed
+
+    def tell(self, happening: Happening) -> None:
+        self._backlog.add(happening, time.monotonic())
+        self._more.set()
+
+    async def run(self) -> None:
+        """Writes until it is cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(self._workers):
+                group.create_task(self._work())
+
+    async def _work(self) -> None:
+        while True:
+            waiting = self._backlog.take()
+            if waiting is None:
+                self._more.clear()
+                await self._more.wait()
+            elif not await self._write(waiting):
+                self.failed += 1
+
+    async def _write(self, waiting: Waiting) -> bool:
+        happening, count = waiting.happening, waiting.count
+        told = self._recorder.before(happening)
+        if told is not None:
+            body = recorder.repetition(told, happening, time.time(), count)
+            path = EVENTS.object(told.namespace, told.name)
+            verdict = await self._writer.write(Request("PATCH", path, "", PATCHES["merge"], msgspec.json.encode(body)))
+            if verdict.done:
+                told.count += count
+            if verdict.outcome is not Outcome.GONE:
+                return verdict.done
+        event = recorder.event(happening, time.time(), count)
+        verdict = await self._writer.create(EVENTS, event["metadata"]["namespace"], event)
+        if verdict.done:
+            self._recorder.wrote(happening, event)
+        return verdict.done

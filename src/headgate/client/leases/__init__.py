@@ -1,0 +1,1 @@
+"""Leader election by a Lease: who may write."""

@@ -1,0 +1,122 @@
+"""What an answer to a write means for whoever wanted it: done, too late, refused, to be tried again, or unknown.
+
+One table. Pure; ``client/writer.py`` acts on it, ``client/informer.py`` takes waits and messages from here.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any, Final
+
+import msgspec
+
+from headgate.client.transport import Response, Unreachable
+
+Object = dict[str, Any]
+
+_LONGEST_WAIT_S: Final = 120.0
+
+
+class Outcome(Enum):
+    DONE = "done"
+    GONE = "gone"
+    """The object is not there any more. Final."""
+    REPLACED = "replaced"
+    """Another object has its name by now: the uid is not the one that was meant. Final."""
+    CONFLICT = "conflict"
+    """It is not in the state that was expected. Read it and decide again."""
+    REFUSED = "refused"
+    """The server will not take this from us, however often we ask. Final."""
+    BLOCKED = "blocked"
+    """A disruption budget forbids it for now. Who wanted it decides when to ask again."""
+    LATER = "later"
+    """It did not happen; the server wants to be asked again."""
+    UNKNOWN = "unknown"
+    """It may have happened: no answer came, or one that leaves it open. Read, or repeat what may be repeated."""
+    FENCED = "fenced"
+    """Nothing was sent: we do not lead."""
+
+
+_BY_STATUS: Final = {
+    401: Outcome.LATER,  # credentials are fetched anew below us; a moment later they may fit
+    404: Outcome.GONE,
+    408: Outcome.UNKNOWN,
+    409: Outcome.CONFLICT,
+    410: Outcome.GONE,
+    429: Outcome.LATER,
+    500: Outcome.UNKNOWN,  # also what a store answers that did not hear from its majority in time
+    502: Outcome.UNKNOWN,
+    503: Outcome.LATER,
+    504: Outcome.UNKNOWN,
+    507: Outcome.LATER,  # the embedded server's disk is full
+}
+_UID_PRECONDITION: Final = "UID in precondition"
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    outcome: Outcome
+    status: int = 0
+    reason: str = ""
+    message: str = ""
+    wait_s: float = 0.0
+    """How long the server asked us to stay away."""
+    body: bytes = b""
+
+    @property
+    def done(self) -> bool:
+        return self.outcome is Outcome.DONE
+
+
+def judge(response: Response) -> Verdict:
+    if response.ok:
+        return Verdict(Outcome.DONE, response.status, body=response.body)
+    status = _status(response)
+    message = message_of(response)
+    return Verdict(
+        _outcome(response.status, status, message),
+        response.status,
+        str(status.get("reason") or ""),
+        message,
+        retry_after_s(response),
+    )
+
+
+def judge_silence(error: Unreachable) -> Verdict:
+    return Verdict(Outcome.UNKNOWN if error.sent else Outcome.LATER, message=str(error))
+
+
+def _outcome(code: int, status: Object, message: str) -> Outcome:
+    causes = _causes(status)
+    if code == 422 and any(cause.get("field") == "metadata.uid" for cause in causes):
+        return Outcome.REPLACED
+    if code == 409 and _UID_PRECONDITION in message:
+        return Outcome.REPLACED
+    if code == 429 and any(cause.get("reason") == "DisruptionBudget" for cause in causes):
+        return Outcome.BLOCKED
+    return _BY_STATUS.get(code, Outcome.UNKNOWN if code >= 500 else Outcome.REFUSED)
+
+
+def _causes(status: Object) -> list[Object]:
+    details = status.get("details")
+    causes = details.get("causes") if isinstance(details, dict) else None
+    return [cause for cause in causes if isinstance(cause, dict)] if isinstance(causes, list) else []
+
+
+def _status(response: Response) -> Object:
+    try:
+        status = msgspec.json.decode(response.body)
+    except msgspec.DecodeError:
+        return {}
+    return status if isinstance(status, dict) else {}
+
+
+def message_of(response: Response) -> str:
+    """What a refusal says, whether it is a Status or not."""
+    message = _status(response).get("message")
+    return str(message) if message else response.body[:200].decode(errors="replace")
+
+
+def retry_after_s(response: Response) -> float:
+    """How long the server wants to be left alone; nobody can send us away for hours."""
+    wait = response.headers.get("retry-after", "")
+    return min(float(wait), _LONGEST_WAIT_S) if wait.isascii() and wait.isdecimal() and len(wait) < 9 else 0.0

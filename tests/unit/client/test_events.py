@@ -1,0 +1,103 @@
+"""Events: counted while they wait, bounded, cut off when one object tells too much, and written beside the work."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+from headgate.client.events.backlog import Backlog
+from headgate.client.events.shell import EventWriter, Said
+from headgate.client.inprocess import InProcess
+from headgate.client.transport import Request, Response
+from headgate.client.writer import Writer
+
+Object = dict[str, Any]
+
+
+def said(name: str, message: str = "0/1 nodes are available", uid: str = "") -> Said:
+    about = {"kind": "Pod", "namespace": "team", "name": name, "uid": uid or f"uid-{name}"}
+    return Said(about, "FailedScheduling", message, "Warning", "headgate")
+
+
+def test_the_same_happening_is_counted_while_it_waits() -> None:
+    backlog = Backlog()
+    for _ in range(100):
+        backlog.add(said("a"), 0.0)
+    backlog.add(said("b"), 0.0)
+    taken = [backlog.take(), backlog.take(), backlog.take()]
+    assert [each and each.count for each in taken] == [100, 1, None]
+    assert backlog.dropped == 0
+
+
+def test_of_too_many_the_oldest_goes() -> None:
+    backlog = Backlog(most=3)
+    for number in range(5):
+        backlog.add(said(str(number)), 0.0)
+    waiting = backlog.take()
+    assert waiting is not None
+    assert waiting.happening.about["name"] == "2"
+    assert (len(backlog), backlog.dropped) == (2, 2)
+
+
+def test_an_object_that_tells_too_much_is_cut_off_and_heard_again_later() -> None:
+    backlog = Backlog()
+    for number in range(40):
+        backlog.add(said("a", str(number)), 0.0)
+    backlog.add(said("b"), 0.0)
+    assert (len(backlog), backlog.dropped) == (26, 15)
+    backlog.add(said("a", "later"), 301.0)
+    assert len(backlog) == 27
+
+
+class Server:
+    """Takes Events, and forgets one when told to."""
+
+    def __init__(self) -> None:
+        self.events: dict[str, Object] = {}
+        self.heard = asyncio.Condition()
+        self.refuse = False
+
+    async def handle(self, request: Request) -> Response:
+        async with self.heard:
+            self.heard.notify_all()
+            if self.refuse:
+                return Response(403, {}, b"{}")
+            body = json.loads(request.body)
+            if request.method == "POST":
+                self.events[body["metadata"]["name"]] = body
+                return Response(201, {}, request.body)
+            name = request.path.rpartition("/")[2]
+            if name not in self.events:
+                return Response(404, {}, b"{}")
+            self.events[name].update(body)
+            return Response(200, {}, b"{}")
+
+
+def test_events_are_written_once_counted_when_they_come_again_and_anew_when_they_are_gone() -> None:
+    async def run() -> None:
+        server = Server()
+        events = EventWriter(Writer(InProcess(server.handle), jitter=lambda: 0.0, sleep=asyncio.sleep))
+        task = asyncio.create_task(events.run())
+
+        async def until(count: int) -> None:
+            async with asyncio.timeout(5), server.heard:
+                await server.heard.wait_for(lambda: [e["count"] for e in server.events.values()] == [count])
+
+        for _ in range(3):
+            events.tell(said("a"))
+        await until(3)
+        events.tell(said("a"))
+        await until(4)
+        server.events.clear()
+        events.tell(said("a"))
+        await until(1)
+        server.refuse = True
+        events.tell(said("b"))
+        async with asyncio.timeout(5):
+            while not events.dropped:
+                await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait([task])
+
+    asyncio.run(run())

@@ -1,0 +1,188 @@
+"""Writes and what becomes of them: the outcomes, what is tried again, the fence, and binds that are settled."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+import pytest
+
+from headgate.client.outcome import Outcome, Verdict, judge
+from headgate.client.transport import Lines, Request, Response, Unreachable
+from headgate.client.writer import Writer
+from headgate.kube.resource import PODS
+
+T = TypeVar("T")
+Object = dict[str, Any]
+POD = ("team", "web", "uid-1")
+
+
+def answer(code: int, body: Object | None = None, **headers: str) -> Response:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Response(code, named, json.dumps(body or {"kind": "Status", "code": code, "message": "no"}).encode())
+
+
+def status(code: int, message: str = "no", reason: str = "", causes: list[Object] | None = None) -> Response:
+    details = {"causes": causes} if causes else {}
+    return answer(code, {"kind": "Status", "code": code, "message": message, "reason": reason, "details": details})
+
+
+def pod(node: str = "", uid: str = "uid-1") -> Response:
+    spec = {"nodeName": node} if node else {}
+    return answer(200, {"metadata": {"name": "web", "uid": uid, "resourceVersion": "7"}, "spec": spec})
+
+
+class Script:
+    """A ``Transport`` that answers from a list, and remembers what it was asked."""
+
+    def __init__(self, *answers: Response | Unreachable, room_s: float = 30.0) -> None:
+        self.answers = list(answers)
+        self.asked: list[Request] = []
+        self.slept: list[float] = []
+        self.room_s = room_s
+        self.writer = Writer(self, room_s=lambda: self.room_s, jitter=lambda: 0.0, sleep=self.sleep)
+
+    async def request(self, request: Request) -> Response:
+        self.asked.append(request)
+        found = self.answers.pop(0)
+        if isinstance(found, Unreachable):
+            raise found
+        return found
+
+    async def stream(self, request: Request, *, idle_s: float) -> Lines | Response:
+        raise AssertionError("no writer opens a watch")
+
+    async def close(self) -> None: ...
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.room_s -= seconds
+
+    def methods(self) -> str:
+        return " ".join(request.method for request in self.asked)
+
+
+def run(coroutine: Coroutine[Any, Any, T]) -> T:
+    return asyncio.run(coroutine)
+
+
+def lost() -> Unreachable:
+    return Unreachable("cut off")
+
+
+@pytest.mark.parametrize(
+    ("response", "outcome"),
+    [
+        (answer(200), Outcome.DONE),
+        (answer(201), Outcome.DONE),
+        (status(400), Outcome.REFUSED),
+        (status(401), Outcome.LATER),
+        (status(403), Outcome.REFUSED),
+        (status(404), Outcome.GONE),
+        (status(409, reason="Conflict"), Outcome.CONFLICT),
+        (status(409, reason="AlreadyExists"), Outcome.CONFLICT),
+        (status(409, "Precondition failed: UID in precondition: a, UID in object meta: b"), Outcome.REPLACED),
+        (status(410), Outcome.GONE),
+        (status(413), Outcome.REFUSED),
+        (status(422), Outcome.REFUSED),
+        (status(422, causes=[{"field": "metadata.uid"}]), Outcome.REPLACED),
+        (status(429), Outcome.LATER),
+        (status(429, causes=[{"reason": "DisruptionBudget"}]), Outcome.BLOCKED),
+        (status(500), Outcome.UNKNOWN),
+        (status(503), Outcome.LATER),
+        (status(504), Outcome.UNKNOWN),
+        (status(599), Outcome.UNKNOWN),
+        (Response(302, {}, b""), Outcome.REFUSED),
+        (Response(500, {}, b"<html>"), Outcome.UNKNOWN),
+        (Response(422, {}, b'{"details":{"causes":[1]}}'), Outcome.REFUSED),
+    ],
+)
+def test_an_answer_means_one_of_few_things(response: Response, outcome: Outcome) -> None:
+    assert judge(response).outcome is outcome
+
+
+def test_a_binding_and_a_patch_name_the_uid() -> None:
+    script = Script(answer(201), answer(200), answer(200), answer(201))
+    run(script.writer.bind(*POD, "node-1"))
+    run(script.writer.patch(PODS, *POD, {"metadata": {"labels": {"a": "b"}}}, "strategic", "status"))
+    run(script.writer.patch_steps(PODS, *POD, [{"op": "remove", "path": "/spec/x"}]))
+    run(script.writer.evict(*POD, grace_s=0))
+    bodies = [json.loads(request.body) for request in script.asked]
+    assert bodies[0]["metadata"]["uid"] == "uid-1"
+    assert bodies[1] == {"metadata": {"labels": {"a": "b"}, "uid": "uid-1"}}
+    assert bodies[2][0] == {"op": "test", "path": "/metadata/uid", "value": "uid-1"}
+    assert bodies[3]["deleteOptions"] == {"preconditions": {"uid": "uid-1"}, "gracePeriodSeconds": 0}
+    assert [request.path.rpartition("/")[2] for request in script.asked] == ["binding", "status", "web", "eviction"]
+
+
+def test_what_the_server_did_not_do_is_tried_again_after_the_time_it_asked_for() -> None:
+    refused = Unreachable("connection refused", sent=False)
+    script = Script(answer(429, retry_after="7"), refused, answer(503), answer(200))
+    assert run(script.writer.patch(PODS, *POD, {})).done
+    assert script.slept == [7.0, 0.1, 0.2]
+
+
+def test_what_is_never_done_ends_after_a_few_attempts() -> None:
+    script = Script(*(answer(503) for _ in range(9)))
+    assert run(script.writer.bind(*POD, "n")).outcome is Outcome.LATER
+    assert len(script.asked) == 5
+
+
+def test_a_patch_whose_answer_was_lost_is_repeated_but_one_of_steps_is_not() -> None:
+    script = Script(lost(), answer(504), answer(200))
+    assert run(script.writer.patch(PODS, *POD, {})).done
+    script = Script(lost())
+    assert run(script.writer.patch_steps(PODS, *POD, [])).outcome is Outcome.UNKNOWN
+
+
+def test_a_step_that_tests_and_fails_is_a_conflict() -> None:
+    script = Script(status(422, "testing path /metadata/uid value failed"))
+    assert run(script.writer.patch_steps(PODS, *POD, [])).outcome is Outcome.CONFLICT
+
+
+@pytest.mark.parametrize(
+    ("answers", "outcome", "methods"),
+    [
+        ([lost(), pod("node-1")], Outcome.DONE, "POST GET"),
+        ([lost(), pod("node-2")], Outcome.CONFLICT, "POST GET"),
+        ([lost(), pod(uid="uid-2")], Outcome.REPLACED, "POST GET"),
+        ([lost(), answer(404)], Outcome.GONE, "POST GET"),
+        ([lost(), pod(), answer(201)], Outcome.DONE, "POST GET POST"),
+        ([lost(), pod(), answer(409), pod("node-1")], Outcome.DONE, "POST GET POST GET"),
+        ([answer(409), pod()], Outcome.CONFLICT, "POST GET"),
+        ([answer(500), lost()], Outcome.UNKNOWN, "POST GET"),
+        ([answer(500), Response(200, {}, b"<html>")], Outcome.UNKNOWN, "POST GET"),
+        ([answer(422)], Outcome.REFUSED, "POST"),
+    ],
+)
+def test_a_bind_of_unknown_outcome_is_settled_by_reading_the_pod(
+    answers: list[Response | Unreachable], outcome: Outcome, methods: str
+) -> None:
+    script = Script(*answers)
+    assert run(script.writer.bind(*POD, "node-1")).outcome is outcome
+    assert script.methods() == methods
+
+
+def test_nothing_is_sent_behind_the_fence_not_even_after_a_wait() -> None:
+    script = Script(room_s=0.0)
+    assert run(script.writer.bind(*POD, "n")).outcome is Outcome.FENCED
+    assert script.asked == []
+    script = Script(answer(429, retry_after="7"), room_s=5.0)
+    assert run(script.writer.patch(PODS, *POD, {})).outcome is Outcome.FENCED
+    assert len(script.asked) == 1
+
+
+def test_a_write_may_take_no_longer_than_the_fence_allows() -> None:
+    script = Script(answer(200), answer(200), room_s=3.5)
+    run(script.writer.patch(PODS, *POD, {}))
+    assert script.asked[0].timeout_s == 3.5
+    script.room_s = 1000.0
+    run(script.writer.patch(PODS, *POD, {}))
+    assert script.asked[1].timeout_s == 30.0
+
+
+def test_a_verdict_says_what_the_server_said() -> None:
+    verdict = judge(status(403, "pods is forbidden", "Forbidden"))
+    assert verdict == Verdict(Outcome.REFUSED, 403, "Forbidden", "pods is forbidden")
