@@ -25,6 +25,7 @@ from headgate.waiting.waker import Waker
 class Rejection(msgspec.Struct, frozen=True):
     """``pending``: the plugin waits for something of its own that is under way, so when it comes the pod pays no
     backoff. ``expires``: look again after a while even if no waker came up, in case the wakers are not all there is.
+    ``look_again_s``: the plugin waits for a moment that is this far away, and wants to be asked again then.
     """
 
     plugin: str
@@ -32,10 +33,15 @@ class Rejection(msgspec.Struct, frozen=True):
     wakers: tuple[Waker, ...] = ()
     pending: bool = False
     expires: bool = True
+    look_again_s: float | None = None
 
 
 class PreEnqueue(Protocol):
-    """Decides whether a pod may be tried at all. It must be quick, and reserves nothing: it is asked often."""
+    """Decides whether a pod may be tried at all. It must be quick, and reserves nothing: it is asked often.
+
+    A pod's annotations are not kept. A plugin (at any point) that reads some names them in an attribute
+    ``annotations``, and finds those, and no others, in ``pod.annotations``.
+    """
 
     @property
     def name(self) -> str: ...

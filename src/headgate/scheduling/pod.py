@@ -7,8 +7,9 @@ holds. A pod that cannot be read is answered with a text that says why.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from sys import intern
+from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
@@ -19,6 +20,7 @@ from headgate.kube.timestamps import parse_time
 from headgate.scheduling.shape import Shape, Shapes
 
 TERMINAL_PHASES: Final = frozenset({"Succeeded", "Failed"})
+NO_ANNOTATIONS: Final[Mapping[str, str]] = MappingProxyType({})
 _REPORTS: Final = ("containerStatuses", "initContainerStatuses")
 
 
@@ -42,6 +44,7 @@ class Pod(msgspec.Struct, frozen=True):
     created_s: float = 0.0
     gates: tuple[str, ...] = ()
     labels: Mapping[str, str] = msgspec.field(default_factory=dict)
+    annotations: Mapping[str, str] = msgspec.field(default_factory=lambda: NO_ANNOTATIONS)
     node_name: str = ""
     nominated_node: str = ""
     deleting: bool = False
@@ -54,16 +57,16 @@ class Pod(msgspec.Struct, frozen=True):
         return f"{self.namespace}/{self.name}"
 
 
-def read_pod(wire: Mapping[str, Any], shapes: Shapes) -> Pod | str:
-    """The pod, or why it cannot be read."""
+def read_pod(wire: Mapping[str, Any], shapes: Shapes, annotations: Collection[str] = ()) -> Pod | str:
+    """The pod, or why it cannot be read. ``annotations`` are the names of those that some plugin reads."""
     try:
-        return _read(wire, shapes)
+        return _read(wire, shapes, annotations)
     except (AttributeError, KeyError, TypeError, ValueError) as broken:
         named = wire.get("metadata") if isinstance(wire.get("metadata"), dict) else {}
         return f"pod {(named or {}).get('namespace')}/{(named or {}).get('name')} cannot be read: {broken!r}"
 
 
-def _read(wire: Mapping[str, Any], shapes: Shapes) -> Pod:
+def _read(wire: Mapping[str, Any], shapes: Shapes, annotations: Collection[str]) -> Pod:
     metadata = wire["metadata"]
     spec = wire.get("spec") or {}
     status = wire.get("status") or {}
@@ -82,6 +85,7 @@ def _read(wire: Mapping[str, Any], shapes: Shapes) -> Pod:
         created_s=0.0 if isinstance(created, str) else float(created),
         gates=tuple(map(intern, gates.gate_names(wire))),
         labels=labels,
+        annotations=_picked(metadata.get("annotations"), annotations),
         node_name=intern(spec.get("nodeName") or ""),
         nominated_node=status.get("nominatedNodeName") or "",
         deleting=metadata.get("deletionTimestamp") is not None,
@@ -89,6 +93,12 @@ def _read(wire: Mapping[str, Any], shapes: Shapes) -> Pod:
         generation=metadata.get("generation") or 0,
         scheduled=_read_scheduled(status.get("conditions")),
     )
+
+
+def _picked(annotations: Mapping[str, str] | None, wanted: Collection[str]) -> Mapping[str, str]:
+    if not annotations or not wanted:
+        return NO_ANNOTATIONS
+    return {name: annotations[name] for name in wanted if name in annotations} or NO_ANNOTATIONS
 
 
 def _read_scheduled(listed: list[conditions.Condition] | None) -> Scheduled | None:

@@ -42,6 +42,10 @@ class PodLike(Protocol):
     def labels(self) -> Mapping[str, str]: ...
 
     @property
+    def annotations(self) -> Mapping[str, str]:
+        """Those that a plugin named; see ``contract.py``."""
+
+    @property
     def gates(self) -> tuple[str, ...]: ...
 
     @property

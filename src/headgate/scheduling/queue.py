@@ -317,10 +317,12 @@ class SchedulingQueue(Generic[P]):
         where = Where.UNSCHEDULABLE if gating is None else Where.GATED
         reasons = queued.rejections if gating is None else (gating,)
         wakers = reasons[0].wakers if len(reasons) == 1 else tuple(w for each in reasons for w in each.wakers)
-        expires = any(each.expires for each in reasons)
+        waits = [each.look_again_s for each in reasons if each.look_again_s is not None]
+        if any(each.expires for each in reasons):
+            waits.append(self._settings.unschedulable_limit_s)
         if queued.where is not where:
             self._move(queued, where, label)
-        until_s = now_s + self._settings.unschedulable_limit_s if expires else None
+        until_s = now_s + min(waits) if waits else None
         self._lot.park(queued.uid, reasons, wakers, self._key(queued), until_s)
 
     def _move(self, queued: Queued[P], where: Where | None, label: str = "") -> None:

@@ -36,6 +36,7 @@ class APod(msgspec.Struct, frozen=True):
     priority: int = 0
     created_s: float = START_S
     labels: Mapping[str, str] = {}
+    annotations: Mapping[str, str] = {}
     gates: tuple[str, ...] = ()
     node_name: str = ""
     nominated_node: str = ""

@@ -219,3 +219,34 @@ def test_events_of_many_pods_wake_only_the_pod_that_waits_for_them() -> None:
         clocked.happens(Event("AssignedPod", "Add", new=a_pod(f"other{number}", node_name="n")))
         clocked.happens(Event("AssignedPod", "Delete", old=a_pod(f"other{number}", node_name="n")))
     assert clocked.pending() == (0, 0, 50, 0)
+
+
+class Waits:
+    """Holds pods for so many seconds at a time."""
+
+    name = "Waits"
+
+    def __init__(self, *waits_s: float, expires: bool = False) -> None:
+        self._waits_s, self._expires = list(waits_s), expires
+
+    def pre_enqueue(self, pod: object, /) -> Rejection | None:
+        if not self._waits_s:
+            return None
+        return Rejection(self.name, "not yet", expires=self._expires, look_again_s=self._waits_s.pop(0))
+
+
+def test_a_plugin_that_waits_for_a_moment_is_asked_again_then_and_not_before() -> None:
+    clocked = Clocked(Waits(40.0, 1000.0))
+    clocked.add(BARE)
+    assert clocked.queue.next_deadline_s() == clocked.now_s + 40.0
+    assert clocked.flush(39.9) == 0
+    assert clocked.flush(0.2) == 0
+    assert clocked.queue.next_deadline_s() == clocked.now_s + 1000.0
+    assert clocked.flush(1000.0) == 1
+    assert clocked.where(BARE) is Where.ACTIVE
+
+
+def test_a_moment_beyond_the_longest_wait_does_not_lengthen_it() -> None:
+    clocked = Clocked(Waits(1000.0, expires=True), settings=QueueSettings(unschedulable_limit_s=300.0))
+    clocked.add(BARE)
+    assert clocked.queue.next_deadline_s() == clocked.now_s + 300.0

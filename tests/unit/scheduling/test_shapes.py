@@ -161,3 +161,12 @@ def test_a_pod_that_cannot_be_read_is_answered_with_the_reason() -> None:
     found = read_pod({"metadata": {"name": "p", "namespace": "n"}, "spec": {}}, Shapes())
     assert isinstance(found, str)
     assert found.startswith("pod n/p cannot be read:")
+
+
+def test_only_those_annotations_are_kept_that_some_plugin_reads() -> None:
+    obj = wire()
+    obj["metadata"]["annotations"] = {"a/read": "1", "b/huge": "x" * 100_000}
+    found = read_pod(obj, Shapes(), ("a/read", "c/absent"))
+    assert isinstance(found, Pod)
+    assert found.annotations == {"a/read": "1"}
+    assert read(obj).annotations == {}
