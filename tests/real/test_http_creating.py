@@ -108,6 +108,17 @@ METADATA_FIELDS = [
     ),
     case("a revision on creation", post(CONFIG_MAPS, nameless(name="x", resourceVersion="5"))),
     case(
+        "a revision on creation that does not matter",
+        MADE,
+        post(f"{CONFIG_MAPS}?dryRun=All", nameless(name="x", resourceVersion="5")),
+        post(f"{CONFIG_MAPS}?dryRun=All", nameless(name="made", resourceVersion="5")),
+        post(CONFIG_MAPS, nameless(name="made", resourceVersion="5")),
+        post(CONFIG_MAPS, nameless(name="x", resourceVersion="text")),
+        post(CONFIG_MAPS, nameless(name="y", resourceVersion="00")),
+        post(CONFIG_MAPS, nameless(name="z", resourceVersion="9" * 5000)),
+        get(f"{CONFIG_MAPS}?resourceVersion={'9' * 5000}"),
+    ),
+    case(
         "managed fields on creation",
         post(
             CONFIG_MAPS,

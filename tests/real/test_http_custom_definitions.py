@@ -453,7 +453,7 @@ LIVES = [
         get(f"{DEFINITIONS}/alters.alter.example.com")
         .until_it_holds("/status/acceptedNames/shortNames/0", "al")
         .named("c"),
-        get("/apis/alter.example.com/v2").until(200),
+        get("/apis/alter.example.com/v2").until_it_holds("/resources/0/shortNames/0", "al"),
         patch(f"{DEFINITIONS}/alters.alter.example.com", {"spec": {"versions": [version("v2", of(b=STRING))]}}),
         patch(f"{DEFINITIONS}/alters.alter.example.com", {"spec": {"scope": "Cluster"}}),
         patch(f"{DEFINITIONS}/alters.alter.example.com", {"spec": {"names": {"kind": "Altered"}}}),

@@ -14,6 +14,7 @@ from headgate.apiserver.access.authentication import Tokens
 from headgate.apiserver.access.policy import Policy
 from headgate.apiserver.access.user import User
 from headgate.apiserver.custom.catalog import Catalog
+from headgate.apiserver.custom.register import Register
 from headgate.apiserver.holdings import Holdings
 from headgate.apiserver.kinds.form import Form, table_form
 from headgate.apiserver.kinds.kind import Kind
@@ -53,6 +54,7 @@ class Api:
         self.schemas: Final = schemas
         self.messages: Final = messages
         self._catalog: Final = Catalog(kinds, schemas, store)
+        self.register: Final = Register()
         self.store: Final = store
         self.features: Final = features
         self.accounts: Final = accounts

@@ -22,6 +22,7 @@ NEWEST: Final = Revision(-1)  # in a token: go on from the key, but read what is
 _TOKEN_VERSION: Final = "meta.k8s.io/v1"
 _BAD_TOKEN: Final = "continue key is not valid"
 _MAX_UINT64: Final = 2**64
+_MAX_DIGITS: Final = 20  # Python refuses to read very long numbers
 
 
 def unreadable(text: str) -> str | None:
@@ -30,9 +31,15 @@ def unreadable(text: str) -> str | None:
         return None
     if not (text.isascii() and text.isdigit()):
         return f"strconv.ParseUint: parsing {errors.quote(text)}: invalid syntax"
-    if int(text) >= _MAX_UINT64:
+    digits = text.lstrip("0")
+    if len(digits) > _MAX_DIGITS or int(digits or "0") >= _MAX_UINT64:
         return f"strconv.ParseUint: parsing {errors.quote(text)}: value out of range"
     return None
+
+
+def names_one(text: str) -> bool:
+    """Whether ``text`` is a revision that an object could have."""
+    return unreadable(text) is None and bool(text.strip("0"))
 
 
 def parse_revision(text: str) -> Revision | status.ApiError:
@@ -40,7 +47,7 @@ def parse_revision(text: str) -> Revision | status.ApiError:
     problem = unreadable(text)
     if problem is not None:
         return status.bad_request(f"resourceVersion: Invalid value: {errors.quote(text)}: {problem}")
-    return Revision(int(text or "0"))
+    return Revision(int(text.lstrip("0") or "0"))
 
 
 def invalid_for_list(problem: status.ApiError) -> status.ApiError:

@@ -106,7 +106,7 @@ def _create_once(call: Call, obj: Object, dry_run: bool) -> Steps:
         if dry_run or store.applied == applied or not _is_beaten(call, prepared, None):
             break
     metadata = prepared["metadata"]
-    if metadata.get("resourceVersion"):
+    if not dry_run and revisions.names_one(metadata.get("resourceVersion", "")):
         return status.unknown_error("resourceVersion should not be set on objects to be created")
     name = metadata["name"]
     present = store.peek(kind.resource, metadata.get("namespace", ""), name)

@@ -37,12 +37,17 @@ class Taken(NamedTuple):
         self.kinds.update(names.get(field) or "" for field in _KINDS)
 
 
+def has_its_names(definition: Object) -> bool:
+    accepted = (definition.get("status") or {}).get("acceptedNames") or {}
+    return bool(definition["spec"]["names"] == {name: value for name, value in accepted.items() if value})
+
+
 def accept(definition: Object, taken: Taken, now: str) -> Object | None:
     """The status with the names that the definition is given; None if nothing changes."""
+    if has_its_names(definition):
+        return None
     status = definition.get("status") or {}
     wanted, had = definition["spec"]["names"], status.get("acceptedNames") or {}
-    if wanted == {name: value for name, value in had.items() if value}:
-        return None
     names, condition = _decide(wanted, had, taken)
     conditions = status.get("conditions") or []
     after = with_condition(conditions, condition, now)

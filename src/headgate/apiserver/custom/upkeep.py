@@ -13,6 +13,7 @@ from headgate.apiserver import records
 from headgate.apiserver.call import Call
 from headgate.apiserver.custom import naming
 from headgate.apiserver.custom.definition import is_true
+from headgate.apiserver.custom.register import Entry
 from headgate.apiserver.kinds.kind import Kind
 from headgate.kube import status
 from headgate.kube.apply import track_update
@@ -60,8 +61,9 @@ def _follow_definition(call: Call, kind: Kind, name: str) -> None:
     """Settle one definition; if it took or gave up names, see to the others of its group."""
     item = call.api.store.peek(DEFINITIONS, "", name)
     if item is None or _settle(call, kind, records.decode(item.data)):
-        for other in _others(call, name):
-            _settle(call, kind, records.decode(other.data))
+        for other in _registered(call, name.partition(".")[2]):
+            if other.waiting and other.item.name != name:
+                _settle(call, kind, records.decode(other.item.data))
 
 
 def _settle(call: Call, kind: Kind, definition: Object) -> bool:
@@ -73,7 +75,7 @@ def _settle(call: Call, kind: Kind, definition: Object) -> bool:
     approved = naming.approve(definition, call.now)
     if approved is not None:
         definition = _write_status(call, kind, definition, approved)
-    changed = naming.accept(definition, _taken(call, definition["spec"]["group"]), call.now)
+    changed = naming.accept(definition, _taken(call, definition), call.now)
     if changed is not None:
         definition = _write_status(call, kind, definition, changed)
     established = naming.establish(definition, call.now)
@@ -82,10 +84,8 @@ def _settle(call: Call, kind: Kind, definition: Object) -> bool:
     return changed is not None
 
 
-def _others(call: Call, name: str) -> list[Item]:
-    group = name.partition(".")[2]
-    everything = call.api.store.peek_all(DEFINITIONS, None)
-    return [item for item in everything if item.name != name and item.name.partition(".")[2] == group]
+def _registered(call: Call, group: str) -> list[Entry]:
+    return call.api.register.group(call.api.store.peek_all(DEFINITIONS, None), group)
 
 
 def _reason(definition: Object) -> str:
@@ -94,20 +94,22 @@ def _reason(definition: Object) -> str:
     return "" if found is None else str(found.get("reason"))
 
 
-def _taken(call: Call, group: str) -> naming.Taken:
+def _taken(call: Call, definition: Object) -> naming.Taken:
     """The names that the definitions of a group have been given."""
     taken = naming.Taken(set(), set())
-    for item in call.api.store.peek_all(DEFINITIONS, None):
-        if item.name.partition(".")[2] == group:
-            taken.add(records.decode(item.data)["status"].get("acceptedNames") or {})
+    if not naming.has_its_names(definition):
+        for entry in _registered(call, definition["spec"]["group"]):
+            taken.add(entry.names)
     return taken
 
 
 def _write_status(call: Call, kind: Kind, old: Object, new_status: Object) -> Object:
+    """``old`` with another status. The rest is not printed again: it is as stored, and may be large."""
+    printed = records.tidy(call.api, kind, {"metadata": {}, "spec": {}, "status": new_status})
     tracked = track_update(
         call.api.form(kind).typed,
         old,
-        records.tidy(call.api, kind, {**old, "status": new_status}),
+        {**old, "status": printed["status"]},
         manager=_MANAGER,
         api_version=kind.api_version,
         subresource="status",

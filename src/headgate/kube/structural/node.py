@@ -7,6 +7,7 @@ Only what pruning, defaulting and ownership need is here; value validation compi
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from typing import Any, Final
 
 
@@ -65,6 +66,12 @@ class Node:
         self.has_embedded: bool = self.embedded or any(each.has_embedded for each in below)
         self.has_lists: bool = self.list_type in ("set", "map") or any(each.has_lists for each in below)
 
+    def as_resource(self) -> Node:
+        """The same place, taken for a resource."""
+        node = copy(self)
+        node.embedded = node.has_embedded = True
+        return node
+
     def field(self, name: str) -> Node | None:
         """The node of a field of an object, named or not."""
         found = self.properties.get(name)
@@ -73,6 +80,4 @@ class Node:
 
 def as_resource(schema: Mapping[str, Any]) -> Node:
     """The root of a kind's schema: an object with a type and metadata, whatever the schema says."""
-    root = Node(schema)
-    root.embedded = root.has_embedded = True
-    return root
+    return Node(schema).as_resource()

@@ -1,6 +1,7 @@
 """JSON Schema as the API server checks it, with its words and in its order.
 
-A schema is compiled once into a closure ``check(value, path, old, out) -> int``. It appends what is wrong to ``out``
+A schema is compiled into a closure ``check(value, path, old, out) -> int``, each part when a value first comes there:
+schemas run to megabytes, and most objects use little of theirs. The closure appends what is wrong to ``out``
 and returns how many checks were passed: of several alternatives none of which fits, the errors of the one that fits
 best are told. ``old`` is the value that stood in the same place before an update: what did not change is not held
 against the client (:class:`Old`).
@@ -63,13 +64,7 @@ def _compile(schema: Mapping[str, Any]) -> Check:
     check_type = _compile_type(schema)
     check_enum = _compile_enum(schema.get("enum") or ())
     alternatives = _compile_alternatives(schema)
-    by_class: dict[type, Check | None] = {
-        str: _compile_text(schema),
-        int: (number := compile_number(schema)),
-        float: number,
-        list: _compile_list(schema),
-        dict: _compile_object(schema),
-    }
+    by_class: dict[type, Check] = {}
     formatted = bool(schema.get("format")) and known_format(schema["format"]) is not None
 
     def check(value: Any, path: str, old: Old | None, out: Out) -> int:
@@ -85,6 +80,9 @@ def _compile(schema: Mapping[str, Any]) -> Check:
             count += alternatives(value, path, old, out)
         own = by_class.get(value.__class__)
         if own is not None:
+            count += 1 + own(value, path, old, out)
+        elif (make := _BY_CLASS.get(value.__class__)) is not None:
+            own = by_class[value.__class__] = make(schema)
             count += 1 + own(value, path, old, out)
         if formatted and value.__class__ is str:
             count += 1
@@ -257,6 +255,15 @@ def _old_field(old: Old | None, name: str, path: str) -> Old | None:
     if old is None or (not path and name in ("kind", "apiVersion")):
         return None
     return old.field(name)
+
+
+_BY_CLASS: Final[dict[type, Callable[[Mapping[str, Any]], Check]]] = {
+    str: _compile_text,
+    int: compile_number,
+    float: compile_number,
+    list: _compile_list,
+    dict: _compile_object,
+}
 
 
 def _compile_alternatives(schema: Mapping[str, Any]) -> Check | None:

@@ -8,59 +8,70 @@ from headgate.kube.apply.compare import same
 from headgate.kube.errors import FieldErrors, aggregate, invalid
 from headgate.kube.structural.defaulting import copy
 from headgate.kube.structural.embedded import check_embedded
-from headgate.kube.structural.node import META_FIELDS, Node, as_resource
+from headgate.kube.structural.node import META_FIELDS, NOTHING, Node, as_resource
 from headgate.kube.structural.pruning import prune
 from headgate.kube.structural.validating import compile_schema
 
 Object = dict[str, Any]
 
+_SCHEMAS: Final = frozenset({"items", "additionalProperties", "not"})
+_ALTERNATIVES: Final = frozenset({"allOf", "anyOf", "oneOf"})
 _TYPE: Final = {"apiVersion": "validation/v1", "kind": "Validation"}
 
 
 def check_defaults(schema: Object, path: str) -> FieldErrors:
-    return _check(schema, path, as_resource(schema), (), in_metadata=False, is_resource=True)
+    root = as_resource(schema)
+    if root.default is NOTHING and not root.defaults:
+        return []
+    return _check(_plain(schema), path, root, root, (), in_metadata=False)
 
 
 def _check(
-    schema: Object, path: str, root: Node, steps: tuple[str | int, ...], *, in_metadata: bool, is_resource: bool
+    schema: Object, path: str, node: Node, root: Node, steps: tuple[str | int, ...], *, in_metadata: bool
 ) -> FieldErrors:
     """``root``: the resource that we are in, ``steps``: how we came here from it."""
-    if schema.get("x-kubernetes-embedded-resource") or is_resource:
-        in_metadata, steps, root, is_resource = False, (), as_resource(schema), True
+    if node.default is NOTHING and not node.defaults:
+        return []
+    if node.embedded:
+        in_metadata, steps, root = False, (), node.as_resource()
     problems: FieldErrors = []
-    default = schema.get("default")
-    if default is not None:
+    if node.default is not NOTHING:
         at = f"{path}.default"
         if in_metadata:
-            problems += _check_metadata(schema, default, at, root, steps)
+            problems += _check_metadata(schema, node.default, at, root, steps)
         else:
-            problems += _check_value(schema, default, at, embedded=is_resource)
-    items = schema.get("items")
-    if isinstance(items, dict):
-        problems += _check(items, f"{path}.items", root, (*steps, 0), in_metadata=in_metadata, is_resource=False)
-    for name, below in (schema.get("properties") or {}).items():
-        inner = in_metadata or (is_resource and name in META_FIELDS)
+            problems += _check_value(schema, node.default, at, root if node.embedded else node)
+    if node.items is not None:
+        at = f"{path}.items"
+        problems += _check(schema["items"], at, node.items, root, (*steps, 0), in_metadata=in_metadata)
+    for name, below in node.properties.items():
+        inner = in_metadata or (node.embedded and name in META_FIELDS)
         at = f"{path}.properties[{name}]"
-        problems += _check(below, at, root, (*steps, name), in_metadata=inner, is_resource=False)
+        problems += _check(schema["properties"][name], at, below, root, (*steps, name), in_metadata=inner)
     return problems
 
 
-def _check_value(schema: Object, default: Any, path: str, *, embedded: bool) -> FieldErrors:
-    node = as_resource(schema) if embedded else Node(schema)
+def _check_value(schema: Object, default: Any, path: str, node: Node) -> FieldErrors:
     problems: FieldErrors = []
     pruned = copy(default)
     prune(pruned, node)
     if not same(pruned, default):
         problems.append(invalid(path, default, "must not have unknown fields"))
     found = check_embedded(default, node, path)
-    return problems + (found or compile_schema(_plain(schema))(default, None, None, path))
+    return problems + (found or compile_schema(schema)(default, None, None, path))
 
 
-def _plain(schema: Any) -> Any:
+def _plain(schema: Object) -> Object:
     """The schema without what says that an integer or a string is meant: the real server forgets that here."""
-    if isinstance(schema, dict):
-        return {name: _plain(below) for name, below in schema.items() if name != "x-kubernetes-int-or-string"}
-    return [_plain(each) for each in schema] if isinstance(schema, list) else schema
+    return {word: _plain_part(word, part) for word, part in schema.items() if word != "x-kubernetes-int-or-string"}
+
+
+def _plain_part(word: str, part: Any) -> Any:
+    if word == "properties" and part:
+        return {name: _plain(below) for name, below in part.items()}
+    if word in _SCHEMAS and isinstance(part, dict):
+        return _plain(part)
+    return [_plain(each) for each in part] if word in _ALTERNATIVES and part else part
 
 
 def _check_metadata(schema: Object, default: Any, path: str, root: Node, steps: tuple[str | int, ...]) -> FieldErrors:
@@ -74,7 +85,7 @@ def _check_metadata(schema: Object, default: Any, path: str, root: Node, steps: 
     if found:
         text = aggregate(found).replace("resource.", "")
         return [invalid(path, default, f"must result in valid metadata: {text}")]
-    return compile_schema(_plain(schema))(default, None, None, path)
+    return compile_schema(schema)(default, None, None, path)
 
 
 def _holding(root: Node) -> Node:
