@@ -12,6 +12,7 @@ from harness.scenario import Case, Edited, case, cases_of, delete, get, patch, p
 
 pytestmark = pytest.mark.real
 
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/{ns}/leases"
 MADE = post(CONFIG_MAPS, config_map("made", labels={"a": "b"})).named("made")
 UNKNOWN_POD_FIELD = {**pod("p"), "spec": {**pod("p")["spec"], "schedulinggates": [{"name": "x"}]}}
 DUPLICATE_KEYS = (
@@ -126,6 +127,19 @@ PARAMETERS = [
     ),
 ]
 UPDATES = [
+    *(
+        case(
+            f"what is gone is not made again by an update that knows its uid: {kind}",
+            put(f"{path}/gone", {**body, "metadata": {"name": "gone", "uid": "11111111-1111-1111-1111-111111111111"}}),
+            get(f"{path}/gone"),
+            put(f"{path}/gone", {**body, "metadata": {"name": "gone", "resourceVersion": "7"}}),
+        )
+        for kind, path, body in (
+            ("Lease", LEASES, {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}),
+            ("LimitRange", f"{CORE}/limitranges", {"apiVersion": "v1", "kind": "LimitRange"}),
+            ("ConfigMap", CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap"}),
+        )
+    ),
     case(
         "an update",
         MADE,

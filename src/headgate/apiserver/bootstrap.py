@@ -37,6 +37,7 @@ def bootstrap_objects(host: str, port: int, today: str) -> list[Object]:
             "data": {"since": today},
         },
         _service(port),
+        _endpoints(host, port),
         _endpoint_slice(host, port),
     ]
 
@@ -65,6 +66,19 @@ def _service(port: int) -> Object:
             "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": port}],
             "type": "ClusterIP",
         },
+    }
+
+
+def _endpoints(host: str, port: int) -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "Endpoints",
+        "metadata": {
+            "name": "kubernetes",
+            "namespace": "default",
+            "labels": {"endpointslice.kubernetes.io/skip-mirror": "true"},
+        },
+        "subsets": [{"addresses": [{"ip": host}], "ports": [{"name": "https", "port": port, "protocol": "TCP"}]}],
     }
 
 

@@ -220,6 +220,8 @@ def update(
         if item is None:
             if not allow_create:
                 return status.not_found(call.resource, name)
+            if precondition_uid:  # it was meant for an object that is gone, not for a new one
+                return _uid_conflict(call, precondition_uid, "")
             written = yield from _create_named(call, transform, dry_run)
             if isinstance(written, status.ApiError) and written.reason == "AlreadyExists":
                 continue

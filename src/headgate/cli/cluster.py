@@ -55,7 +55,11 @@ async def _cluster(plan: Plan, sock: socket.socket, say: Say) -> AsyncIterator[N
         served = await serve(plan, sock, say, stack)
         await components.start(plan, served, stack)
         authority = served.certificates.ca.read_bytes()
-        write_kubeconfig(plan.kubeconfig, url, authority, served.credentials.admin_token)
+        try:
+            write_kubeconfig(plan.kubeconfig, url, authority, served.credentials.admin_token)
+        except OSError as problem:
+            why = f"cannot write the kubeconfig {plan.kubeconfig}: {problem.strerror}"
+            raise UpProblem(f"{why}; make room, or name another place with --kubeconfig") from problem
         _tell(plan, url, served.store, say)
         gc.freeze()  # tables and objects that stay: looking for garbage among them would hold up requests
         yield

@@ -24,9 +24,14 @@ def write_kubeconfig(path: Path, url: str, ca: bytes, token: str) -> None:
         "contexts": [{"name": "headgate", "context": {"cluster": "headgate", "user": "headgate"}}],
         "current-context": "headgate",
     }
+    text = yaml.safe_dump(config, sort_keys=False)
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(path.name + ".new")
     descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        yaml.safe_dump(config, file, sort_keys=False)
-    os.replace(partial, path)
+    try:
+        with os.fdopen(descriptor, "w") as file:
+            file.write(text)
+        os.replace(partial, path)
+    except OSError:
+        partial.unlink(missing_ok=True)
+        raise

@@ -91,6 +91,13 @@ def test_a_body_that_cannot_be_read_is_left_out() -> None:
     assert server.audited[0]["responseStatus"]["code"] == 400
 
 
+def test_a_secret_sent_to_the_wrong_place_is_not_recorded() -> None:
+    server = Recorded("RequestResponse")
+    body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"k": SECRET}}
+    assert server.post(MAPS, body).status == 400
+    assert SECRET not in str(server.audited)
+
+
 def test_secrets_and_tokens_are_never_recorded() -> None:
     server = Recorded("RequestResponse")
     server.post(SECRETS, {"metadata": {"name": "s"}, "data": {"k": SECRET}})

@@ -75,7 +75,8 @@ def make_event(
     if about.path is None:
         event["objectRef"] = _reference(about, answered)
     event["responseStatus"] = _status(answer, answered)
-    if level != "Metadata" and request.body:
+    # A body that could not be read as what the path names may be anything, a Secret too.
+    if level != "Metadata" and request.body and answer.status != 400:
         event |= _object("requestObject", _document(api, request))
     if level == "RequestResponse":
         event |= _object("responseObject", _json(answer.body) if answer.content_type == negotiation.JSON else None)

@@ -55,6 +55,7 @@ _STANDARD: Final = (
     | {f"{which}.{name}" for which in ("requests", "limits") for name in _CONTAINER_RESOURCES}
     | {"storage", "requests.storage"}
 )
+_MOST_MILLI: Final = 2**63 - 1
 
 
 def is_standard_resource(name: str) -> bool:
@@ -109,7 +110,8 @@ def validate_amount(name: str, value: Quantity, path: str) -> FieldErrors:
     errors: FieldErrors = []
     if value.nano < 0:
         errors.append(invalid(path, value.canonical, "must be greater than or equal to 0"))
-    if is_integer_resource(name) and value.milli_value() % 1000:
+    # Thousandths are counted in 64 bits, and an amount that has too many of them counts as a broken one.
+    if is_integer_resource(name) and min(value.milli_value(), _MOST_MILLI) % 1000:
         errors.append(invalid(path, named(value.canonical), "must be an integer"))
     return errors
 
