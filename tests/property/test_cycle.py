@@ -194,7 +194,14 @@ class Both:
 @st.composite
 def happenings(draw: st.DrawFn) -> list[tuple[str, Any]]:
     templates = draw(st.lists(specs(), min_size=1, max_size=3))
-    steps: list[tuple[str, Any]] = [("node", each) for each in draw(st.lists(nodes(), min_size=1, max_size=6))]
+    # Nodes are alike more often than not, so that names decide.
+    machines = draw(st.lists(nodes(), min_size=1, max_size=3))
+
+    def a_machine() -> Object:
+        machine: Object = draw(st.sampled_from(machines))
+        return {**machine, "metadata": {**machine["metadata"], "name": draw(names)}}
+
+    steps: list[tuple[str, Any]] = [("node", a_machine()) for _ in range(draw(st.integers(1, 6)))]
     for i in range(draw(st.integers(1, 14))):
         kind = draw(st.sampled_from(["pod"] * 6 + ["node", "node gone", "pod gone", "foreign"]))
         match kind:
@@ -203,7 +210,7 @@ def happenings(draw: st.DrawFn) -> list[tuple[str, Any]]:
                 wire = {"metadata": {"name": f"p{i}", "namespace": "n", "uid": f"u{i}"}, "spec": spec}
                 steps.append((kind, (wire, draw(names)) if kind == "foreign" else wire))
             case "node":
-                steps.append((kind, draw(nodes())))
+                steps.append((kind, a_machine()))
             case "node gone":
                 steps.append((kind, draw(names)))
             case "pod gone":

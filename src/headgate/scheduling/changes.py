@@ -15,7 +15,7 @@ from headgate.scheduling.pod import Pod
 _KEPT: Final = 8192
 
 
-class Change(msgspec.Struct, frozen=True):
+class Change(msgspec.Struct, frozen=True, gc=False):
     """``pod`` came (``sign`` +1) or went (-1); without a pod the node itself came, went or changed."""
 
     row: int

@@ -24,7 +24,7 @@ NO_ANNOTATIONS: Final[Mapping[str, str]] = MappingProxyType({})
 _REPORTS: Final = ("containerStatuses", "initContainerStatuses")
 
 
-class Scheduled(msgspec.Struct, frozen=True):
+class Scheduled(msgspec.Struct, frozen=True, gc=False):
     """The ``PodScheduled`` condition, as far as a scheduler compares it with what it would write."""
 
     status: str
@@ -33,7 +33,7 @@ class Scheduled(msgspec.Struct, frozen=True):
     observed_generation: int = 0
 
 
-class Pod(msgspec.Struct, frozen=True):
+class Pod(msgspec.Struct, frozen=True, gc=False):
     uid: str
     namespace: str
     name: str

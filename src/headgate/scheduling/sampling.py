@@ -17,6 +17,7 @@ from headgate.scheduling.labels import Mask
 ALL: Final = 100
 _FEW: Final = 100
 _LEAST_PERCENT: Final = 5
+_NEAR: Final = 4  # times as many nodes as are wanted usually hold enough that will do
 
 
 def nodes_to_find(nodes: int, percentage: int) -> int:
@@ -29,6 +30,10 @@ def nodes_to_find(nodes: int, percentage: int) -> int:
 def sample(feasible: Mask, by_name: Rows, start: int, wanted: int) -> tuple[Rows, int]:
     """The rows of the first ``wanted`` feasible nodes from place ``start`` on, and where the next search starts."""
     nodes = len(by_name)
+    near = by_name[start : start + _NEAR * wanted]
+    found = np.flatnonzero(feasible[near])
+    if len(found) >= wanted and len(near) < nodes:
+        return near[found[:wanted]], (start + int(found[wanted - 1]) + 1) % nodes
     places = np.flatnonzero(feasible[by_name])
     if len(places) <= wanted:
         # All nodes were looked at, so the next search starts where this one did.

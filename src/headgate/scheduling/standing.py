@@ -50,10 +50,11 @@ class Standing:
         self._scales: list[Hashable] = [None for _ in self._normalized]
         self._fixed: Ints = np.zeros(capacity, np.int64)
         self.feasible: Mask = np.zeros(capacity, np.bool_)
+        self._is_crowded = False  # whether any row may be rejected for the pods on it; if none is, none has to be freed
         self.keys: Ints = np.full(capacity, -1, np.int64)
         self._rank_names()
         self._look_at_nodes(None)
-        self._look_at_pods(None)
+        self._look_at_pods(None, has_new_nodes=True)
         self._weigh(None, is_rescaled=self._rescale(), is_fixed=False)
 
     def _current_stamp(self) -> tuple[Hashable, ...]:
@@ -86,7 +87,7 @@ class Standing:
         if nodes:
             self._look_at_nodes(self._rows(nodes))
         rows = None if all_pods else self._rows(seen)
-        is_moved, rows = self._look_at_pods(rows)
+        is_moved, rows = self._look_at_pods(rows, has_new_nodes=bool(nodes))
         is_rescaled = (is_moved or bool(nodes)) and self._rescale()
         if self._layout != matrix.layout:
             self._rank_names()
@@ -121,15 +122,19 @@ class Standing:
                 self._raw[self._normalized.index(step)][where] = score
         self._node_sum[where] = total
 
-    def _look_at_pods(self, rows: Rows | None) -> tuple[bool, Rows | None]:
+    def _look_at_pods(self, rows: Rows | None, *, has_new_nodes: bool) -> tuple[bool, Rows | None]:
         """And put together what both kinds of plugin say.
 
         Returns whether relative scores may now be relative to something else, and the rows that have new scores.
         """
         matrix, question = self._matrix, self.question
         where = slice(0, matrix.size) if rows is None else rows
-        order = self._node_order[where]
         found = filter_rows(question.pod_filters, question.shape, matrix, rows)
+        if found is None and not self._is_crowded and not has_new_nodes:
+            self._score_pods(rows)
+            return self._raw_moves, rows
+        self._is_crowded = found is not None or (self._is_crowded and rows is not None)
+        order = self._node_order[where]
         if found is None:
             self.bits[where] = self._node_bits[where]
         else:
@@ -140,16 +145,16 @@ class Standing:
         feasible = order == PASSES
         is_moved = bool((feasible != self.feasible[where]).any())
         self.feasible[where] = feasible
-        self._score_pods(rows, where)
         if is_moved:
             for state in question.watchers:
-                if state.see(self.feasible[: matrix.size]) and rows is not None:
+                if state.see(self.feasible[: matrix.size]):
                     rows = None
-                    self._score_pods(None, slice(0, matrix.size))
+        self._score_pods(rows)
         return is_moved or self._raw_moves, rows
 
-    def _score_pods(self, rows: Rows | None, where: slice | Rows) -> None:
+    def _score_pods(self, rows: Rows | None) -> None:
         question = self.question
+        where = slice(0, self._matrix.size) if rows is None else rows
         total: Ints | None = None
         for step in question.pod_scores:
             score = score_rows(step, question.shape, self._matrix, rows)
