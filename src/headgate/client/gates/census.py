@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from headgate.client.outcome import message_of
 from headgate.client.transport import Request, Response, encode_query
 
 _PAGE: Final = "500"
@@ -147,8 +148,4 @@ def setter_of(gate: str, pod: GatedPod) -> Generator[Request, Response, str]:
 
 
 def what_it_said(answer: Response) -> str:
-    try:
-        message = _decode_message.decode(answer.body).get("message")
-    except msgspec.DecodeError:
-        message = answer.body[:200].decode(errors="replace")
-    return f"the server answered {answer.status}: {message}"
+    return f"the server answered {answer.status}: {message_of(answer)}"

@@ -14,6 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from headgate.client.gates.census import GatedPod, what_it_said
+from headgate.client.outcome import retry_after_s
 from headgate.client.transport import Request, Response, encode_query
 
 MANAGER: Final = "headgate"
@@ -101,5 +102,5 @@ def _gates_of(answer: Response) -> tuple[str, tuple[str, ...]]:
 
 
 def _pause_s(attempt: int, answer: Response | None) -> float:
-    asked = answer.headers.get("retry-after", "") if answer is not None else ""
-    return float(asked) if asked.isdigit() else 0.02 * 3**attempt
+    asked_s = retry_after_s(answer) if answer is not None else 0.0
+    return asked_s or 0.02 * 3**attempt
