@@ -1,0 +1,139 @@
+"""From a configured profile to plugins that run: each is made once, from its arguments, and stands at its points.
+
+A new built-in plugin is a row in :data:`MAKERS`. Plugins from elsewhere come with makers of their own
+(``cli/plugins.py``). A plugin that nobody can make is named in ``absent``, for whoever starts the scheduler to judge:
+binding, for one, is the shell's own. What may stand where was checked when the configuration was read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from headgate.scheduling.configuration.registry import BUILT_IN, METHODS
+from headgate.scheduling.configuration.values import (
+    ForeignArgs,
+    NodeAffinityArgs,
+    NodeResourcesBalancedAllocationArgs,
+    NodeResourcesFitArgs,
+    Profile,
+    Weighted,
+)
+from headgate.scheduling.contract import Lineup, PreEnqueue, QueueSort
+from headgate.scheduling.plugins.allocation import (
+    Strategy,
+    Weights,
+    least_allocated,
+    most_allocated,
+    requested_to_capacity_ratio,
+)
+from headgate.scheduling.plugins.image_locality import ImageLocality
+from headgate.scheduling.plugins.node_affinity import NodeAffinity
+from headgate.scheduling.plugins.node_name import NodeName
+from headgate.scheduling.plugins.node_ports import NodePorts
+from headgate.scheduling.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
+from headgate.scheduling.plugins.node_resources_fit import NodeResourcesFit
+from headgate.scheduling.plugins.node_unschedulable import NodeUnschedulable
+from headgate.scheduling.plugins.priority_sort import PrioritySort
+from headgate.scheduling.plugins.scheduling_gates import SchedulingGates
+from headgate.scheduling.plugins.taint_toleration import TaintToleration
+
+Maker = Callable[[Any], Any]
+"""A plugin, made from its arguments: those of ``configuration/values.py``, or a mapping if it comes from elsewhere."""
+
+_HELPS: Final = {"preFilter": "filter", "preScore": "score"}
+_STRATEGIES: Final[Mapping[str, Strategy]] = {"LeastAllocated": least_allocated, "MostAllocated": most_allocated}
+
+
+def _fit(args: NodeResourcesFitArgs) -> NodeResourcesFit:
+    strategy = _STRATEGIES.get(args.strategy)
+    if strategy is None:
+        strategy = requested_to_capacity_ratio([(point.utilization, point.score) for point in args.shape])
+    return NodeResourcesFit(strategy, _weights(args.resources), args.ignored_resources, args.ignored_resource_groups)
+
+
+def _balanced(args: NodeResourcesBalancedAllocationArgs) -> NodeResourcesBalancedAllocation:
+    return NodeResourcesBalancedAllocation(_weights(args.resources))
+
+
+def _affinity(args: NodeAffinityArgs) -> NodeAffinity:
+    return NodeAffinity(args.added, args.added_wishes)
+
+
+def _weights(resources: tuple[Weighted, ...]) -> Weights:
+    return tuple((each.name, each.weight) for each in resources)
+
+
+def _plain(plugin: Callable[[], Any]) -> Maker:
+    return lambda args: plugin()
+
+
+MAKERS: Final[Mapping[str, Maker]] = {
+    "SchedulingGates": _plain(SchedulingGates),
+    "PrioritySort": _plain(PrioritySort),
+    "NodeUnschedulable": _plain(NodeUnschedulable),
+    "NodeName": _plain(NodeName),
+    "TaintToleration": _plain(TaintToleration),
+    "NodeAffinity": _affinity,
+    "NodePorts": _plain(NodePorts),
+    "NodeResourcesFit": _fit,
+    "NodeResourcesBalancedAllocation": _balanced,
+    "ImageLocality": _plain(ImageLocality),
+}
+
+
+class Team(msgspec.Struct, frozen=True):
+    """The plugins of a profile, in the order in which they are asked."""
+
+    name: str
+    pre_enqueue: tuple[PreEnqueue, ...]
+    queue_sort: QueueSort
+    lineup: Lineup
+    around: Mapping[str, tuple[Any, ...]]
+    """Those of the points from ``reserve`` to ``postBind``."""
+    absent: tuple[str, ...]
+    annotations: frozenset[str]
+    """The annotations of pods that some plugin reads (``contract.PreEnqueue``)."""
+
+
+def assemble(profile: Profile, makers: Mapping[str, Maker] = MAKERS) -> Team:
+    """``makers`` that raise are the caller's to catch: they say what is wrong with the arguments."""
+    made = {name: makers[name](_given(profile, name)) for name in profile.plugins() if name in makers}
+
+    def at(point: str) -> tuple[Any, ...]:
+        """A plugin of ours may do at one point what Kubernetes' does at two, or at two what that does at one."""
+        helped = _HELPS.get(point, "")
+        helpers = (name for name, _ in profile.points.get(helped, ()) if name in BUILT_IN and not _serves(name, point))
+        listed = (name for name, _ in profile.points[point])
+        plugins = (made[name] for name in (*helpers, *listed) if name in made)
+        return tuple(each for each in plugins if callable(getattr(each, METHODS[point], None)))
+
+    weights = dict(profile.points["score"])
+    (queue_sort,) = at("queueSort") or (PrioritySort(),)
+    return Team(
+        name=profile.name,
+        pre_enqueue=at("preEnqueue"),
+        queue_sort=queue_sort,
+        lineup=Lineup(
+            pre_filters=at("preFilter"),
+            filters=at("filter"),
+            post_filters=at("postFilter"),
+            pre_scores=at("preScore"),
+            scores=tuple((each, weights[each.name]) for each in at("score")),
+        ),
+        around={point: at(point) for point in ("reserve", "permit", "preBind", "bind", "postBind")},
+        absent=tuple(name for name in profile.plugins() if name not in made),
+        annotations=frozenset(name for each in made.values() for name in getattr(each, "annotations", ())),
+    )
+
+
+def _serves(plugin: str, point: str) -> bool:
+    """Whether a configuration may name the plugin at this point."""
+    return point in BUILT_IN[plugin].points
+
+
+def _given(profile: Profile, plugin: str) -> Any:
+    args = profile.args.get(plugin)
+    return args.given if isinstance(args, ForeignArgs) else args
