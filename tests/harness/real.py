@@ -92,32 +92,42 @@ class RealServer(Server):
         self.account_key = key
         authentication = place / "authentication.yaml"
         authentication.write_text(yaml.safe_dump(AUTHENTICATION))
-        apiserver = Process(
-            [
-                str(programs / "kube-apiserver"),
-                f"--etcd-servers={client}",
-                "--bind-address=127.0.0.1",
-                f"--secure-port={secure_port}",
-                f"--cert-dir={place / 'certificates'}",
-                "--service-account-issuer=https://kubernetes.default.svc",
-                f"--service-account-key-file={key}",
-                f"--service-account-signing-key-file={key}",
-                f"--token-auth-file={tokens}",
-                f"--client-ca-file={clients}",
-                f"--authentication-config={authentication}",
-                "--authorization-mode=RBAC",
-                "--service-cluster-ip-range=10.96.0.0/16",
-                "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
-                *flags,
-            ],
-            place / "kube-apiserver.log",
-        )
-        self._processes.append(apiserver)
+        self._apiserver_log = place / "kube-apiserver.log"
+        self._apiserver_ready = lambda: _answers_readyz(secure_port, place / "certificates" / "apiserver.crt")
+        self._apiserver_command = [
+            str(programs / "kube-apiserver"),
+            f"--etcd-servers={client}",
+            "--bind-address=127.0.0.1",
+            f"--secure-port={secure_port}",
+            f"--cert-dir={place / 'certificates'}",
+            "--service-account-issuer=https://kubernetes.default.svc",
+            f"--service-account-key-file={key}",
+            f"--service-account-signing-key-file={key}",
+            f"--token-auth-file={tokens}",
+            f"--client-ca-file={clients}",
+            f"--authentication-config={authentication}",
+            "--authorization-mode=RBAC",
+            "--service-cluster-ip-range=10.96.0.0/16",
+            "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
+            *flags,
+        ]
+        self._start_apiserver()
         certificate = place / "certificates" / "apiserver.crt"
-        apiserver.wait_until(lambda: _answers_readyz(secure_port, certificate), 90)
         kubeconfig = place / "kubeconfig"
         kubeconfig.write_text(_kubeconfig(f"https://127.0.0.1:{secure_port}", certificate))
         return kubeconfig
+
+    def _start_apiserver(self) -> None:
+        apiserver = Process(self._apiserver_command, self._apiserver_log)
+        self._processes.append(apiserver)
+        apiserver.wait_until(self._apiserver_ready, 90)
+
+    def kill(self) -> None:
+        """No goodbye of the API server; its etcd lives on, and `restart` starts the next one at the same address."""
+        self._processes.pop().kill()
+
+    def restart(self) -> None:
+        self._start_apiserver()
 
     def log(self) -> str:
         return "\n".join(f"--- {each.name} (end of {each.log})\n{each.tail()}" for each in self._processes)

@@ -50,7 +50,7 @@ _BY_STATUS: Final = {
     504: Outcome.UNKNOWN,
     507: Outcome.LATER,  # the embedded server's disk is full
 }
-_UID_PRECONDITION: Final = "UID in precondition"
+_OTHER_UID: Final = ("UID in precondition", "does not match the UID in record")
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -89,7 +89,7 @@ def _outcome(code: int, status: Object, message: str) -> Outcome:
     causes = _causes(status)
     if code == 422 and any(cause.get("field") == "metadata.uid" for cause in causes):
         return Outcome.REPLACED
-    if code == 409 and _UID_PRECONDITION in message:
+    if code == 409 and any(words in message for words in _OTHER_UID):
         return Outcome.REPLACED
     if code == 429 and any(cause.get("reason") == "DisruptionBudget" for cause in causes):
         return Outcome.BLOCKED

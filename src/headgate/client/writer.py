@@ -26,6 +26,7 @@ ATTEMPTS: Final = 5
 _WRITE_S: Final = 30.0
 _FIRST_WAIT_S: Final = 0.05
 _LONGEST_WAIT_S: Final = 5.0
+_STEPS_DO_NOT_FIT: Final = "the server rejected our request due to an error in our request"
 _read_pod: Final = picking.decoder(("spec.nodeName",))
 
 
@@ -82,9 +83,9 @@ class Writer:
     async def patch_steps(
         self, resource: Resource, namespace: str, name: str, uid: str, steps: list[Object], subresource: str = ""
     ) -> Verdict:
-        """A JSON patch; never repeated, for its steps may not be repeatable. A test that failed is a CONFLICT."""
+        """A JSON patch, never repeated. CONFLICT: one of its steps, maybe the test of the uid, does not fit."""
         verdict = await self.write(writes.patch_steps(resource, namespace, name, uid, steps, subresource))
-        failed = verdict.status == 422 and "testing" in verdict.message
+        failed = verdict.status == 422 and verdict.message == _STEPS_DO_NOT_FIT
         return msgspec.structs.replace(verdict, outcome=Outcome.CONFLICT) if failed else verdict
 
     async def evict(self, namespace: str, name: str, uid: str, grace_s: int | None = None) -> Verdict:

@@ -84,6 +84,7 @@ def lost() -> Unreachable:
         (status(409, reason="Conflict"), Outcome.CONFLICT),
         (status(409, reason="AlreadyExists"), Outcome.CONFLICT),
         (status(409, "Precondition failed: UID in precondition: a, UID in object meta: b"), Outcome.REPLACED),
+        (status(409, "the UID in the precondition (a) does not match the UID in record (b)"), Outcome.REPLACED),
         (status(410), Outcome.GONE),
         (status(413), Outcome.REFUSED),
         (status(422), Outcome.REFUSED),
@@ -138,7 +139,7 @@ def test_a_patch_whose_answer_was_lost_is_repeated_but_one_of_steps_is_not() -> 
 
 
 def test_a_step_that_tests_and_fails_is_a_conflict() -> None:
-    script = Script(status(422, "testing path /metadata/uid value failed"))
+    script = Script(status(422, "the server rejected our request due to an error in our request"))
     assert run(script.writer.patch_steps(PODS, *POD, [])).outcome is Outcome.CONFLICT
 
 

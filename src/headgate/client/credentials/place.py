@@ -15,7 +15,7 @@ MOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 
 def kubeconfig_paths(named: str, environment: Mapping[str, str]) -> list[str]:
-    """Which files to read. One that is named, and a single one of KUBECONFIG, must exist; others may be absent."""
+    """Which files to read. One that is named must exist; those of a list may be absent."""
     if named:
         return [named]
     listed = [path for path in environment.get("KUBECONFIG", "").split(":") if path]

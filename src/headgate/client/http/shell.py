@@ -71,13 +71,12 @@ class Http:
 
     async def close(self) -> None:
         self._idle.clear()
-        for line in self._lines:
+        for line in list(self._lines):
             line.abort()
-        for _ in range(_LAST_LOOKS):  # the event loop closes sockets in its next rounds
-            if all(line.lost for line in self._lines):
+        for _ in range(_LAST_LOOKS):
+            if not self._lines:
                 break
-            await asyncio.sleep(0)
-        self._lines.clear()
+            await asyncio.sleep(0)  # the event loop closes sockets in its next rounds
 
     # -- who we are ------------------------------------------------------------------------------------------------
 
@@ -172,7 +171,7 @@ class Http:
         try:
             answer = await line.open(payload)
             if answer.status == 200 and answer.headers.get("content-encoding", "identity") == "identity":
-                opened = _Lines(line, idle_s, self._lines)
+                opened = _Lines(line, idle_s)
                 return opened
             answer.parts = [part async for part in line.parts(idle_s)]
             return self._response(answer)
@@ -182,7 +181,6 @@ class Http:
             timer.cancel()
             if opened is None:
                 line.abort()
-                self._lines.discard(line)
 
     # -- connections -----------------------------------------------------------------------------------------------
 
@@ -193,7 +191,6 @@ class Http:
             if line.reusable and line.idle_since_s >= oldest_s:
                 return line
             line.abort()
-            self._lines.discard(line)
         return None
 
     def _put_back(self, line: Line) -> None:
@@ -202,12 +199,10 @@ class Http:
             self._idle.append(line)
         else:
             line.abort()
-            self._lines.discard(line)
 
     def _drop_idle(self) -> None:
         for line in self._idle:
             line.abort()
-            self._lines.discard(line)
         self._idle.clear()
 
     async def _connect(self, place: Place, deadline_s: float) -> Line:
@@ -215,7 +210,7 @@ class Http:
         try:
             async with asyncio.timeout_at(min(deadline_s, self._loop.time() + _CONNECT_S)):
                 _, line = await self._loop.create_connection(
-                    lambda: Line(self._loop, age),
+                    lambda: Line(self._loop, self._lines, age),
                     place.host,
                     place.port,
                     ssl=self._context if place.tls else None,
@@ -225,7 +220,6 @@ class Http:
             raise self._unreachable("it does not take connections in time", sent=False) from None
         except OSError as error:
             raise self._unreachable(error, sent=False) from error
-        self._lines.add(line)
         return line
 
     def _unreachable(self, error: Exception | str, *, sent: bool = True) -> Unreachable:
@@ -235,10 +229,9 @@ class Http:
 class _Lines:
     """Lines of any length, read no faster than they are consumed."""
 
-    def __init__(self, line: Line, idle_s: float, lines: set[Line]) -> None:
+    def __init__(self, line: Line, idle_s: float) -> None:
         self._line = line
         self._idle_s = idle_s
-        self._lines = lines
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         try:
@@ -249,4 +242,3 @@ class _Lines:
 
     async def close(self) -> None:
         self._line.abort()  # a watch is cut, not ended: there is nothing to say goodbye for
-        self._lines.discard(self._line)

@@ -28,8 +28,11 @@ class Broken(Exception):
 
 
 class Line(asyncio.Protocol):
-    def __init__(self, loop: asyncio.AbstractEventLoop, tls_age: int = 0) -> None:
+    """``lines`` holds every line from the moment it is open until the event loop has closed its socket."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, lines: set[Line], tls_age: int = 0) -> None:
         self._loop = loop
+        self._lines = lines
         self._transport: asyncio.Transport | None = None
         self._answer: Answer | None = None
         self._waiter: asyncio.Future[None] | None = None
@@ -38,7 +41,6 @@ class Line(asyncio.Protocol):
         self._waiting_bytes = 0
         self._trouble: Exception | None = None
         self.closed = False
-        self.lost = False  # closed, and the event loop knows
         self.idle_since_s = 0.0
         self.tls_age = tls_age
 
@@ -136,6 +138,7 @@ class Line(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's are not of that class
+        self._lines.add(self)
 
     def data_received(self, data: bytes) -> None:
         answer = self._answer
@@ -166,7 +169,8 @@ class Line(asyncio.Protocol):
         return False  # close our half too
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.closed = self.lost = True
+        self.closed = True
+        self._lines.discard(self)
         answer = self._answer
         if answer is not None:
             answer.closed()

@@ -1,0 +1,44 @@
+"""A process that stands for election and notes every moment at which it may write.
+
+``python candidate.py KUBECONFIG LEASE IDENTITY FILE``; a line is a reading of the clock that counts while stopped,
+taken before the fence is asked, so a line is never later than the moment it stands for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from pathlib import Path
+
+from headgate.client.credentials.shell import find_access
+from headgate.client.http.shell import Http
+from headgate.client.kubeconfig import Access
+from headgate.client.leases.election import Timing
+from headgate.client.leases.shell import Elector, clock_s
+
+TIMING = Timing(lease_s=4, renew_s=2.5, retry_s=0.5)
+
+
+async def main(kubeconfig: str, lease: str, identity: str, file: str) -> None:
+    access = find_access(kubeconfig)
+    assert isinstance(access, Access), access
+    transport = Http(access)
+    elector = Elector(transport, "default", lease, identity, TIMING)
+    with Path(file).open("a", buffering=1) as notes:
+
+        async def lead() -> None:
+            while True:
+                now_s = clock_s()
+                if elector.room_s() > 0:
+                    notes.write(f"{now_s}\n")
+                await asyncio.sleep(0.02)
+
+        task = asyncio.create_task(elector.run(lead))
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+        await asyncio.wait([task])
+    await transport.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:5]))

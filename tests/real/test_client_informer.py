@@ -1,0 +1,194 @@
+"""An informer and a writer on both servers, while the server is killed and comes back.
+
+Each server is one of its own, at an address that it keeps. In the end the informer knows what a list gives, and it was
+never told anything twice or backwards; the writer has said truly what became of each write.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from harness.embedded import EmbeddedServer
+from harness.processes import free_ports
+from harness.real import RealServer
+from headgate.client.credentials.shell import find_access
+from headgate.client.http.shell import Http
+from headgate.client.informer import Applied, Event, Informer, Removed
+from headgate.client.kubeconfig import Access
+from headgate.client.outcome import Outcome
+from headgate.client.transport import Request
+from headgate.client.writer import Writer
+from headgate.kube.resource import CONFIG_MAPS, NODES, PODS
+
+pytestmark = pytest.mark.real
+
+Object = dict[str, Any]
+COUNT = 620  # more than one page
+PATIENCE_S = 90.0
+
+
+class Stage:
+    """A server that can be killed and started again."""
+
+    def __init__(self, server: RealServer | EmbeddedServer, again: Callable[[], None]) -> None:
+        self.server = server
+        self.again = again
+
+
+@pytest.fixture(params=["real", "embedded"], scope="module")
+def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    folder = tmp_path_factory.mktemp(f"informer-{request.param}")
+    if request.param == "real":
+        real = RealServer(folder, request.getfixturevalue("kube_binaries"))
+        yield Stage(real, real.restart)
+        real.stop()
+        return
+    flags = ("--listen", f"127.0.0.1:{free_ports(1)[0]}")
+    embedded = EmbeddedServer(folder, flags=flags)
+    yield Stage(embedded, lambda: embedded.restart(flags))
+    embedded.stop()
+
+
+class Follower:
+    """Knows what it was told, and objects to being told nonsense."""
+
+    def __init__(self) -> None:
+        self.revisions: dict[str, int] = {}
+        self._newest: dict[str, int] = {}
+        self._heard = asyncio.Event()
+
+    def hear(self, event: Event) -> None:
+        if isinstance(event, Applied):
+            metadata = event.object["metadata"]
+            revision = int(metadata["resourceVersion"])
+            assert revision > self._newest.get(metadata["uid"], 0), "told backwards, or twice"
+            assert "data" not in event.object, "told more than was asked for"
+            self.revisions[metadata["name"]] = self._newest[metadata["uid"]] = revision
+        elif isinstance(event, Removed):
+            del self.revisions[event.name]
+        self._heard.set()
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        while not condition():
+            self._heard.clear()
+            await self._heard.wait()
+
+
+def connect(server: RealServer | EmbeddedServer) -> Http:
+    found = find_access(str(server.kubeconfig))
+    assert isinstance(found, Access), found
+    return Http(found)
+
+
+def writer(transport: Http) -> Writer:
+    return Writer(transport, jitter=random.random, sleep=asyncio.sleep, attempts=12)
+
+
+async def create(write: Writer, name: str) -> str:
+    verdict = await write.create(CONFIG_MAPS, "default", {"metadata": {"name": name}, "data": {"key": "value"}})
+    assert verdict.done, verdict
+    uid: str = msgspec.json.decode(verdict.body)["metadata"]["uid"]
+    return uid
+
+
+async def listed(transport: Http) -> dict[str, int]:
+    response = await transport.request(Request("GET", CONFIG_MAPS.collection("default")))
+    items = msgspec.json.decode(response.body)["items"]
+    return {each["metadata"]["name"]: int(each["metadata"]["resourceVersion"]) for each in items}
+
+
+def test_an_informer_outlives_its_server(stage: Stage) -> None:
+    async def run() -> None:
+        transport, follower = connect(stage.server), Follower()
+        write = writer(transport)
+        problems: list[str] = []
+        uids = await asyncio.gather(*(create(write, f"map-{number}") for number in range(COUNT)))
+        task = asyncio.create_task(
+            Informer(
+                transport,
+                CONFIG_MAPS.collection("default"),
+                follower.hear,
+                jitter=random.random,
+                sleep=asyncio.sleep,
+                fields=("metadata.labels",),
+                report=problems.append,
+            ).run()
+        )
+        async with asyncio.timeout(PATIENCE_S):
+            await follower.until(lambda: len(follower.revisions) >= COUNT)
+            await asyncio.to_thread(stage.server.kill)
+            cut_off = asyncio.create_task(write.patch(CONFIG_MAPS, "default", "map-0", uids[0], {"data": {"a": "b"}}))
+            await asyncio.to_thread(stage.again)
+            assert (await cut_off).done, "it is repeated until the server is back"
+            assert (await write.delete(CONFIG_MAPS, "default", "map-1", uids[1])).done
+            stranger = await write.delete(CONFIG_MAPS, "default", "map-2", uids[3])
+            assert stranger.outcome is Outcome.REPLACED, stranger
+            await create(write, "later")
+            await follower.until(lambda: "later" in follower.revisions and "map-1" not in follower.revisions)
+            expected = await listed(transport)
+            await follower.until(lambda: follower.revisions == expected)
+        assert not task.done()
+        assert problems, "a server that died is worth a word"
+        task.cancel()
+        await asyncio.wait([task])
+        await transport.close()
+
+    asyncio.run(run())
+
+
+def test_writes_have_the_outcomes_that_the_table_says(stage: Stage) -> None:
+    async def run() -> None:
+        transport = connect(stage.server)
+        write = writer(transport)
+        pod = {"metadata": {"name": "web"}, "spec": {"containers": [{"name": "main", "image": "app"}]}}
+        made = await write.create(PODS, "default", pod)
+        uid = msgspec.json.decode(made.body)["metadata"]["uid"]
+        for name in ("one", "two"):
+            assert (await write.create(NODES, "", {"metadata": {"name": name}})).done
+        other = "11111111-2222-3333-4444-555555555555"
+        label = {"metadata": {"labels": {"a": "b"}}}
+        outcomes = {
+            "a patch of another uid": await write.patch(PODS, "default", "web", other, label),
+            "steps for another uid": await write.patch_steps(PODS, "default", "web", other, []),
+            "a bind of another uid": await write.bind("default", "web", other, "one"),
+            "an eviction of another uid": await write.evict("default", "web", other),
+            "a patch": await write.patch(PODS, "default", "web", uid, label, "strategic"),
+            "a patch of the status": await write.patch(
+                PODS, "default", "web", uid, {"status": {"nominatedNodeName": "one"}}, "merge", "status"
+            ),
+            "steps": await write.patch_steps(
+                PODS, "default", "web", uid, [{"op": "add", "path": "/metadata/labels/c", "value": "d"}]
+            ),
+            "a bind": await write.bind("default", "web", uid, "one"),
+            "the same bind again": await write.bind("default", "web", uid, "one"),
+            "a bind elsewhere": await write.bind("default", "web", uid, "two"),
+            "a forbidden change": await write.patch(PODS, "default", "web", uid, {"spec": {"nodeName": "two"}}),
+            "an eviction": await write.evict("default", "web", uid, grace_s=0),
+            "a bind of nothing": await write.bind("default", "web", uid, "one"),
+            "the same name twice": await write.create(NODES, "", {"metadata": {"name": "one"}}),
+        }
+        assert {what: verdict.outcome for what, verdict in outcomes.items()} == {
+            "a patch of another uid": Outcome.REPLACED,
+            "steps for another uid": Outcome.CONFLICT,
+            "a bind of another uid": Outcome.REPLACED,
+            "an eviction of another uid": Outcome.REPLACED,
+            "a patch": Outcome.DONE,
+            "a patch of the status": Outcome.DONE,
+            "steps": Outcome.DONE,
+            "a bind": Outcome.DONE,
+            "the same bind again": Outcome.DONE,
+            "a bind elsewhere": Outcome.CONFLICT,
+            "a forbidden change": Outcome.REFUSED,
+            "an eviction": Outcome.DONE,
+            "a bind of nothing": Outcome.GONE,
+            "the same name twice": Outcome.CONFLICT,
+        }, {what: (verdict.status, verdict.message) for what, verdict in outcomes.items()}
+        await transport.close()
+
+    asyncio.run(run())
