@@ -6,7 +6,7 @@ import os
 import platform
 import sys
 
-from bench import apiserver, controllers, creates, cycle, size, store, transport
+from bench import apiserver, controllers, creates, cycle, size, store, transport, waiting
 
 BENCHES = {
     "creates": creates.main,
@@ -16,6 +16,7 @@ BENCHES = {
     "controllers": controllers.main,
     "transport": transport.main,
     "cycle": cycle.main,
+    "waiting": waiting.main,
 }
 
 
