@@ -125,7 +125,7 @@ class SlowQueue:
             flight.happened.append(event)
 
     def hurries(self, each: SlowPod, event: Event) -> bool:
-        if event.resource == "*" or each.gating is not None:
+        if event.resource == "*":
             return False
         return any(reason.pending and heard(reason.wakers, event) for reason in each.rejections)
 

@@ -349,9 +349,10 @@ class SchedulingQueue(Generic[P]):
         queued.rejections = ()
 
     def _hurries(self, queued: Queued[P], event: Event) -> bool:
-        if event.for_everyone or queued.gating is not None:
-            return False
-        return any(each.pending and stirred(each.wakers, event) for each in queued.rejections)
+        """A pending plugin that gets what it waited for owes its pod no wait."""
+        return not event.for_everyone and any(
+            each.pending and stirred(each.wakers, event) for each in queued.rejections
+        )
 
     def _key(self, queued: Queued[P]) -> tuple[Any, ...]:
         return self._sort.order_key(queued.pod, queued.since_s)

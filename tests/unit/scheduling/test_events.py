@@ -108,6 +108,7 @@ def test_a_node_that_takes_pods_again_counts_as_a_change_of_its_taints() -> None
         (on("Pod", "Update"), Event("UnschedulablePod", "UpdatePodLabel", target="u"), True),
         (on("Pod", "UpdatePodSchedulingGatesEliminated"), Event("UnschedulablePod", "Update", target="u"), False),
         (events.own_update(), Event("AssignedPod", "UpdatePodLabel"), False),
+        (events.own_update(), Event("UnschedulablePod", "UpdatePodLabel"), False),
     ],
 )
 def test_what_is_waited_for_must_cover_what_happens(waits_for: Any, event: Event, woken: bool) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from headgate.scheduling.contract import Rejection
@@ -209,6 +211,35 @@ def test_looking_again_does_not_cost_a_gated_pod_its_turn() -> None:
     for pod in (second, first):
         clocked.update(pod.but(labels={"ready": ""}))
     assert clocked.names_popped() == ["z", "a"]
+
+
+def test_pods_are_woken_by_the_priority_they_have_not_by_the_one_they_had() -> None:
+    class Keeps(Allows):
+        seen: list[str]
+
+        def pre_enqueue(self, pod: Any, /) -> Rejection | None:
+            self.seen.append(pod.name)
+            return super().pre_enqueue(pod)
+
+    plugin = Keeps("ready", HELPED_BY_NODES)
+    plugin.seen = []
+    clocked = Clocked(plugin)
+    clocked.add(a_pod("a", priority=2), a_pod("b", priority=1))
+    clocked.update(a_pod("b", priority=3))
+    plugin.seen.clear()
+    clocked.happens(NODE_ADD)
+    assert plugin.seen == ["b", "a"]
+
+
+def test_a_pending_plugin_that_is_helped_spares_a_gated_pod_its_backoff_too() -> None:
+    clocked = Clocked(Allows("ready", HELPED_BY_NODES))
+    clocked.park(READY, Rejection("Volumes", "being bound", HELPED_BY_NODES, pending=True))
+    clocked.update(BARE)
+    clocked.happens(NODE_ADD)
+    assert clocked.where(READY) is Where.GATED
+    clocked.update(READY)
+    clocked.happens(NODE_ADD)
+    assert clocked.where(READY) is Where.ACTIVE
 
 
 def test_events_of_many_pods_wake_only_the_pod_that_waits_for_them() -> None:

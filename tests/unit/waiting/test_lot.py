@@ -130,6 +130,17 @@ def test_what_is_released_before_its_turn_is_not_woken() -> None:
     assert woken == ["a", "c"]
 
 
+def test_what_is_parked_anew_before_its_turn_is_not_woken_by_the_same_event() -> None:
+    lot = a_lot(a=1, c=3)
+    lot.park("b", "", (Waker("room", Needs(1)),), 2)
+    woken = []
+    for unit in lot.wake(ROOM):
+        woken.append(unit)
+        if unit == "a":
+            lot.park("b", "it has just been looked at", (Waker("room", Needs(1)),), 2)
+    assert woken == ["a", "c"]
+
+
 def test_an_event_about_one_unit_concerns_that_one_alone() -> None:
     lot: ParkingLot[str, str] = ParkingLot()
     for number, name in enumerate("ab"):
