@@ -72,6 +72,7 @@ EXTENDING: dict[str, list[Scripted]] = {
         k("get crd", only=only_pizzas),
         k("api-resources --categories=food"),
         k(f"api-resources --api-group={GROUP} -o wide"),
+        k("explain pizza"),
         k("explain pizza.spec"),
         k("explain pizza --recursive"),
         k("explain pz.spec.size"),

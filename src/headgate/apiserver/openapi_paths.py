@@ -256,11 +256,15 @@ def _group_version(root: str) -> GroupVersionKind:
 def _camel(root: str) -> str:
     """``/apis/rbac.authorization.k8s.io/v1`` -> ``RbacAuthorizationV1``."""
     group, version, _ = _group_version(root)
-    return "".join(word.capitalize() for word in group.split(".")) + version.capitalize()
+    return "".join(word.capitalize() for word in _words(group)) + version.capitalize()
+
+
+def _words(group: str) -> list[str]:
+    return group.replace("-", ".").split(".")
 
 
 def _tag(root: str) -> str:
     """``/apis/rbac.authorization.k8s.io/v1`` -> ``rbacAuthorization_v1``."""
     group, version, _ = _group_version(root)
-    first, *rest = group.split(".")
+    first, *rest = _words(group)
     return f"{first}{''.join(word.capitalize() for word in rest)}_{version}"

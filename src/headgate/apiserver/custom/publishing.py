@@ -18,7 +18,48 @@ Object = dict[str, Any]
 _DROPPED: Final = frozenset({"id", "$schema", "$ref", "externalDocs", "example"})
 _NESTED: Final = ("items", "additionalProperties", "not")
 _LISTED: Final = ("allOf", "anyOf", "oneOf")
-_TEXT: Final = {"type": "string"}
+_CONVENTIONS: Final = "More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md"
+_TYPE: Final = {
+    "apiVersion": {
+        "description": "APIVersion defines the versioned schema of this representation of an object. Servers should"
+        " convert recognized schemas to the latest internal value, and may reject unrecognized values."
+        f" {_CONVENTIONS}#resources",
+        "type": "string",
+    },
+    "kind": {
+        "description": "Kind is a string value representing the REST resource this object represents. Servers may infer"
+        " this from the endpoint the client submits requests to. Cannot be updated. In CamelCase."
+        f" {_CONVENTIONS}#types-kinds",
+        "type": "string",
+    },
+}
+_OBJECT_TYPE: Final = {
+    **_TYPE,
+    "metadata": {
+        "description": f"Standard object's metadata. {_CONVENTIONS}#metadata",
+        "allOf": [reference(META + "ObjectMeta")],
+    },
+}
+_EMBEDDED_TYPE: Final = {
+    "apiVersion": {
+        "description": "apiVersion defines the versioned schema of this representation of an object."
+        f" {_CONVENTIONS}#resources",
+        "type": "string",
+    },
+    "kind": {
+        "description": "kind is a string value representing the type of this object. In CamelCase."
+        f" {_CONVENTIONS}#types-kinds",
+        "type": "string",
+    },
+    "metadata": _OBJECT_TYPE["metadata"],
+}
+_LIST_TYPE: Final = {
+    **_TYPE,
+    "metadata": {
+        "description": f"Standard list metadata. {_CONVENTIONS}#types-kinds",
+        "allOf": [reference(META + "ListMeta")],
+    },
+}
 
 
 def publish(kinds: Sequence[Kind]) -> Object:
@@ -33,12 +74,21 @@ def publish(kinds: Sequence[Kind]) -> Object:
 def _kind_schema(kind: Kind) -> Object:
     schema = kind.form.schema if kind.form is not None else {}
     published = _published(schema)
-    return {**published, "properties": {**published.get("properties", {}), **_type_properties("ObjectMeta")}}
+    return {**published, "properties": {**published.get("properties", {}), **_OBJECT_TYPE}}
 
 
 def _list_schema(kind: Kind) -> Object:
-    items = {"type": "array", "items": reference(kind.type_name)}
-    return {"type": "object", "required": ["items"], "properties": {"items": items, **_type_properties("ListMeta")}}
+    items = {
+        "description": f"List of {kind.plural}. {_CONVENTIONS}",
+        "type": "array",
+        "items": reference(kind.type_name),
+    }
+    return {
+        "description": f"{kind.list_kind} is a list of {kind.kind}",
+        "type": "object",
+        "required": ["items"],
+        "properties": {"items": items, **_LIST_TYPE},
+    }
 
 
 def _extended(kind: Kind, schema: Object, name: str) -> Object:
@@ -47,10 +97,6 @@ def _extended(kind: Kind, schema: Object, name: str) -> Object:
     known = {each.label for each in METADATA_LABELS}
     selectable = [{"fieldPath": each.label} for each in kind.field_labels if each.label not in known]
     return {**schema, "x-kubernetes-selectable-fields": selectable} if selectable else schema
-
-
-def _type_properties(metadata: str) -> Object:
-    return {"apiVersion": _TEXT, "kind": _TEXT, "metadata": {"allOf": [reference(META + metadata)]}}
 
 
 def _published(schema: Object) -> Object:
@@ -66,7 +112,7 @@ def _published(schema: Object) -> Object:
     if out.get("x-kubernetes-int-or-string"):
         _unfold(out)
     if out.get("x-kubernetes-embedded-resource"):
-        out["properties"] = {**out.get("properties", {}), **_type_properties("ObjectMeta")}
+        out["properties"] = {**out.get("properties", {}), **_EMBEDDED_TYPE}
         needed = out.get("required") or []
         out["required"] = [*needed, *(name for name in ("kind", "apiVersion") if name not in needed)]
     return out
