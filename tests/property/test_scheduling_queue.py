@@ -190,7 +190,7 @@ def _slow_facts(each: SlowPod) -> tuple[Any, ...]:
     return (each.where, each.pod, each.since_s, each.initial_s, counts, held)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(lives)
 def test_the_queue_does_what_a_slow_one_does_that_looks_at_everybody(taken: list[tuple[str, Any]]) -> None:
     both = Both()
