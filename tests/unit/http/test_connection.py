@@ -1,0 +1,153 @@
+"""Requests and answers on one line: what is written, in how many pieces, in which order."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+from collections.abc import Callable, Coroutine
+from typing import Any, cast
+
+from embedded import TOKEN, Embedded
+from headgate.apiserver.http.accounts import Accounts
+from headgate.apiserver.http.connection.shell import Connection, Hub
+from headgate.apiserver.http.limits import Limits
+from headgate.apiserver.http.line.shell import Line
+from headgate.apiserver.shell import Endpoint
+from headgate.store.shell import Committer
+
+LIMITS = Limits(unsent_bytes=100_000)
+HEAD = f"Host: x\r\nAuthorization: Bearer {TOKEN}\r\nUser-Agent: test\r\nContent-Type: application/json\r\n"
+MAPS = "/api/v1/namespaces/t/configmaps"
+
+
+class Written:
+    """A line that remembers what is written to it; its client reads when the test says so."""
+
+    def __init__(self) -> None:
+        self.writes: list[bytes] = []
+        self.closed = False
+        self.stalled = False
+        self.client_certificate = None
+        self.source = "127.0.0.1"
+        self.waiting_bytes: Callable[[], int] = int
+
+    def write(self, data: bytes | memoryview) -> None:
+        self.writes.append(bytes(data))
+
+    def wait(self, seconds: float | None) -> None: ...
+    def hold_input(self, hold: bool) -> None: ...
+    def close(self, *, linger: bool = False) -> None:
+        self.closed = True
+
+    def abort(self, reason: str) -> None: ...
+    def finish(self) -> None: ...
+
+
+Scenario = Callable[[Written, Connection], Coroutine[Any, Any, None]]
+
+
+def play(scenario: Scenario) -> None:
+    async def run() -> None:
+        api = Embedded().api
+        endpoint = Endpoint(api)
+        committer = Committer(api.store, None, publish=endpoint.publish)
+        endpoint.attach(committer)
+        line = Written()
+        await scenario(line, Connection(Hub(endpoint, Accounts(LIMITS), LIMITS), cast(Line, line)))
+        await endpoint.close()
+        await committer.close()
+
+    asyncio.run(run())
+
+
+def request(line: str, body: str = "", fields: str = "") -> bytes:
+    length = f"Content-Length: {len(body)}\r\n" if body else ""
+    return f"{line} HTTP/1.1\r\n{HEAD}{fields}{length}\r\n{body}".encode()
+
+
+async def settle() -> None:
+    for _ in range(50):
+        await asyncio.sleep(0)
+
+
+def body_of(answer: bytes) -> bytes:
+    return answer.partition(b"\r\n\r\n")[2]
+
+
+def test_head_and_body_leave_in_one_write() -> None:
+    async def scenario(line: Written, connection: Connection) -> None:
+        connection.received(request("GET /api/v1/namespaces/t"))
+        (answer,) = line.writes
+        assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
+        assert answer.endswith(b"}\n")
+
+    play(scenario)
+
+
+def test_answers_keep_the_order_of_requests_that_came_at_once() -> None:
+    async def scenario(line: Written, connection: Connection) -> None:
+        create = request(f"POST {MAPS}", '{"metadata":{"name":"a"}}')
+        connection.received(create + request(f"GET {MAPS}/a") + request(f"GET {MAPS}/b"))
+        await settle()
+        assert [answer[9:12] for answer in line.writes] == [b"201", b"200", b"404"]
+
+    play(scenario)
+
+
+def test_a_long_answer_leaves_in_pieces_and_none_while_the_client_does_not_read() -> None:
+    async def scenario(line: Written, connection: Connection) -> None:
+        long = '{"metadata":{"name":"a"},"data":{"x":"' + "y" * 350_000 + '"}}'
+        connection.received(request(f"POST {MAPS}", long))
+        await settle()
+        line.writes.clear()
+        line.stalled = True
+        connection.received(request(f"GET {MAPS}/a"))
+        await settle()
+        assert len(line.writes) == 2
+        assert line.waiting_bytes() > 200_000
+        line.stalled = False
+        connection.may_write()
+        await settle()
+        assert len(line.writes) > 3
+        assert all(len(piece) <= LIMITS.unsent_bytes for piece in line.writes)
+        assert b"".join(line.writes).endswith(b'y"}}\n')
+
+    play(scenario)
+
+
+def test_a_long_answer_is_compressed_for_who_wants_it() -> None:
+    async def scenario(line: Written, connection: Connection) -> None:
+        long = '{"metadata":{"name":"a"},"data":{"x":"' + "y" * 350_000 + '"}}'
+        connection.received(request(f"POST {MAPS}", long))
+        await settle()
+        line.writes.clear()
+        connection.received(request(f"GET {MAPS}/a", fields="Accept-Encoding: gzip\r\n"))
+        while not line.writes:
+            await asyncio.sleep(0.001)
+        (answer,) = line.writes
+        assert b"Content-Encoding: gzip\r\n" in answer
+        assert b"y" * 350_000 in gzip.decompress(body_of(answer))
+
+    play(scenario)
+
+
+def test_events_that_gathered_leave_in_one_write_and_the_end_of_a_watch_is_marked() -> None:
+    async def scenario(line: Written, connection: Connection) -> None:
+        connection.received(request(f"GET {MAPS}?watch=true&resourceVersion=1&timeoutSeconds=3600"))
+        other = Written()
+        writer = Connection(connection._hub, cast(Line, other))
+        line.writes.clear()
+        line.stalled = True
+        for name in "abc":
+            writer.received(request(f"POST {MAPS}", f'{{"metadata":{{"name":"{name}"}}}}'))
+        await settle()
+        assert not line.writes
+        line.stalled = False
+        connection.may_write()
+        (events,) = line.writes
+        assert events.count(b'"type":"ADDED"') == 3
+        connection._hub.endpoint.stop()
+        await settle()
+        assert line.writes[-1].endswith(b"0\r\n\r\n")
+
+    play(scenario)
