@@ -36,13 +36,16 @@ class Charge(msgspec.Struct, frozen=True, eq=False):
 
 
 class Columns:
-    """Grows in both directions by doubling; rows beyond those in use are zero."""
+    """Grows in both directions by doubling; rows beyond those in use are zero.
+
+    In memory the amounts of one row lie side by side, since most questions are about a few rows that changed.
+    """
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
-        self.allocatable: Ints = np.zeros((len(_FIRST), capacity), np.int64)
-        self.free: Ints = np.zeros((len(_FIRST), capacity), np.int64)
-        self.held: Ints = np.zeros((_HELD, capacity), np.int64)
+        self.allocatable: Ints = np.zeros((len(_FIRST), capacity), np.int64, order="F")
+        self.free: Ints = np.zeros((len(_FIRST), capacity), np.int64, order="F")
+        self.held: Ints = np.zeros((_HELD, capacity), np.int64, order="F")
         self._column_of: dict[str, int] = {name: i for i, name in enumerate(_FIRST)}
         self._charges: WeakKeyDictionary[Shape, Charge] = WeakKeyDictionary()
 
@@ -106,6 +109,6 @@ def pick(table: Ints, columns: Indices, rows: Rows | None, size: int) -> Ints:
 
 
 def _grown(table: Ints, lines: int, capacity: int) -> Ints:
-    new = np.zeros((lines, capacity), np.int64)
+    new = np.zeros((lines, capacity), np.int64, order="F")
     new[: len(table), : table.shape[1]] = table
     return new

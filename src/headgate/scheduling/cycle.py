@@ -149,10 +149,17 @@ class Cycle:
             row, number = standing.best(), int(np.count_nonzero(feasible))
         if row is not None:
             return Placement(matrix.name(row), row, number)
-        shape, size = standing.question.shape, matrix.size
+        if denied:
+            return self._explain(standing.question.shape, order, bits)
+        if standing.unplaced is None:
+            standing.unplaced = self._explain(standing.question.shape, order, bits)
+        return standing.unplaced
+
+    def _explain(self, shape: Shape, order: Orders, bits: Ints) -> Unplaced:
+        size = self.matrix.size
         counts = fit_error.count_reasons(self.lineup.filters, shape, order[:size], bits[:size])
         return Unplaced(
-            fit_error.fit_error(matrix.count, counts.values()),
+            fit_error.fit_error(self.matrix.count, counts.values()),
             self._rejections(shape, counts),
             resolvable=self._resolvable(shape, order[:size], bits[:size]),
         )
@@ -180,7 +187,8 @@ class Cycle:
         for number, plugin in enumerate(self.lineup.filters):
             mask = sum(1 << i for i, each in enumerate(plugin.reasons(shape)) if each.unresolvable)
             cured |= (order == number) & (bits & mask == 0)
-        return tuple(self.matrix.name(row) for row in self.matrix.by_name.tolist() if cured[row])
+        by_name = self.matrix.by_name
+        return tuple(self.matrix.name(row) for row in by_name[cured[by_name]].tolist())
 
     def _decide_among_named(self, pod: Pod, question: Question) -> Outcome:
         """Few nodes, named by the pod (a daemon's, say): asked about directly, nothing is kept."""

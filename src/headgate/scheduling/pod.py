@@ -108,6 +108,6 @@ def _read_scheduled(listed: list[conditions.Condition] | None) -> Scheduled | No
     return Scheduled(
         intern(found.get("status") or ""),
         intern(found.get("reason") or ""),
-        found.get("message") or "",
+        intern(found.get("message") or ""),
         found.get("observedGeneration") or 0,
     )

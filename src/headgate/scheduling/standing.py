@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from headgate.scheduling.columns import Ints, Rows
-from headgate.scheduling.contract import READS_NODE, READS_PODS, Stamped
+from headgate.scheduling.contract import READS_NODE, READS_PODS, Stamped, Unplaced
 from headgate.scheduling.labels import Mask
 from headgate.scheduling.nodes import NodeMatrix
 from headgate.scheduling.question import NO_NODE, PASSES, Orders, Question, ScoreStep, filter_rows, score_rows
@@ -40,6 +40,8 @@ class Standing:
         capacity = matrix.capacity
         self._position = matrix.log.position
         self._stamp = self._current_stamp()
+        self.unplaced: Unplaced | None = None
+        """What was said to the last pod that fitted nowhere, as long as nothing changes: the next is told the same."""
         self._node_order: Orders = np.full(capacity, NO_NODE, np.int8)
         self._node_bits: Ints = np.zeros(capacity, np.int64)
         self.order: Orders = np.full(capacity, NO_NODE, np.int8)
@@ -48,7 +50,7 @@ class Standing:
         self._pod_sum: Ints = np.zeros(capacity, np.int64)
         self._raw: list[Ints] = [np.zeros(capacity, np.int64) for _ in self._normalized]
         self._scales: list[Hashable] = [None for _ in self._normalized]
-        self._fixed: Ints = np.zeros(capacity, np.int64)
+        self._base: Ints = np.zeros(capacity, np.int64)  # what the node objects alone add to the keys
         self.feasible: Mask = np.zeros(capacity, np.bool_)
         self._is_crowded = False  # whether any row may be rejected for the pods on it; if none is, none has to be freed
         self.keys: Ints = np.full(capacity, -1, np.int64)
@@ -74,6 +76,7 @@ class Standing:
         if changes is None or len(self.keys) != matrix.capacity or self._current_stamp() != self._stamp:
             return False
         self._position = log.position
+        self.unplaced = None
         seen = {change.row for change in changes}
         nodes = {change.row for change in changes if change.pod is None}
         all_pods = False
@@ -91,7 +94,6 @@ class Standing:
         is_rescaled = (is_moved or bool(nodes)) and self._rescale()
         if self._layout != matrix.layout:
             self._rank_names()
-            rows = None
         self._weigh(rows, is_rescaled=is_rescaled, is_fixed=not nodes)
         return True
 
@@ -180,16 +182,18 @@ class Standing:
     def _weigh(self, rows: Rows | None, *, is_rescaled: bool, is_fixed: bool) -> None:
         """``is_fixed``: what depends on the node objects alone is as before."""
         size = self._matrix.size
-        if is_rescaled:
-            rows = None
         if is_rescaled or not is_fixed:
-            self._fixed[:size] = self._node_sum[:size] + self._relative(slice(0, size), READS_NODE)
+            rows = None
+            fixed = self._node_sum[:size] + self._relative(slice(0, size), READS_NODE)
+            self._base[:size] = fixed * len(self.keys) + self._tail[:size]
         where = slice(0, size) if rows is None else rows
-        total = self._fixed[where] + self._pod_sum[where]
+        total = self._pod_sum[where]
         if self._raw_moves:
-            total += self._relative(where, READS_PODS)
-        keys = total * len(self.keys) + self._tail[where]
-        self.keys[where] = np.where(self.feasible[where], keys, -1)
+            total = total + self._relative(where, READS_PODS)
+        keys = total * len(self.keys)
+        keys += self._base[where]
+        keys[~self.feasible[where]] = -1
+        self.keys[where] = keys
 
     def _relative(self, where: slice | Rows, reads: int) -> Ints:
         total: Ints = np.zeros_like(self._node_sum[where])
@@ -210,10 +214,13 @@ class Standing:
         """The same among some feasible rows alone, with scores relative to those alone."""
         if not len(rows):
             return None
+        raws = [each[rows] for each in self._raw]
+        scales = [each.scale(raw) for each, raw in zip(self._normalizers, raws, strict=True)]
+        if scales == self._scales:
+            return int(rows[int(self.keys[rows].argmax())])
         total = self._node_sum[rows] + self._pod_sum[rows]
-        for i, (step, each) in enumerate(zip(self._normalized, self._normalizers, strict=True)):
-            raw = self._raw[i][rows]
-            total += step.weight * each.normalize(raw, each.scale(raw))
+        for step, each, raw, scale in zip(self._normalized, self._normalizers, raws, scales, strict=True):
+            total += step.weight * each.normalize(raw, scale)
         return int(rows[int((total * len(self.keys) + self._tail[rows]).argmax())])
 
     def score_of(self, row: int) -> int:

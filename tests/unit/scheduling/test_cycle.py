@@ -132,6 +132,16 @@ def test_every_plugin_that_rejected_a_node_is_named_with_its_counts() -> None:
     assert found.message == text
 
 
+def test_pods_of_one_shape_are_told_the_same_until_something_changes() -> None:
+    cluster = Cluster(a_node("a", cpu="1"))
+    one, other = (cluster.cycle.decide(cluster.pod(a_pod(name, {"cpu": "2"}))) for name in "pq")
+    assert one is other
+    cluster.apply(a_node("b", cpu="1"))
+    later = cluster.cycle.decide(cluster.pod(a_pod("r", {"cpu": "2"})))
+    assert isinstance(later, Unplaced)
+    assert later.message == "0/2 nodes are available: 2 Insufficient cpu."
+
+
 def test_reasons_are_sorted_as_texts_so_ten_comes_before_two() -> None:
     nodes = [a_node(f"n{i}", cpu="1") for i in range(10)]
     cluster = Cluster(*nodes, a_node("x", cordoned=True), a_node("y", cordoned=True))
