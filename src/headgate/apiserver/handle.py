@@ -66,7 +66,7 @@ _ON_SUBRESOURCE: Final[dict[tuple[str, str], Verb]] = {
     ("scale", "patch"): scale.patch,
 }
 # Refusals because of what another write did: not to be told before readers can see that write.
-_TOLD_BY_WRITES: Final = frozenset({404, 409})
+_TOLD_BY_WRITES: Final = frozenset({403, 404, 409, 422, 429})
 # Endpoints that need a kubelet or a proxy; each is refused by name.
 _REFUSED: Final = {
     "log": "containers on simulated nodes write no logs",
