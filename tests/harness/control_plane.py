@@ -22,8 +22,9 @@ from harness.embedded import EmbeddedServer
 from harness.processes import Process
 from harness.real import RealServer
 from harness.server import JSON_TYPE, Result, Server
+from headgate.client.credentials.shell import find_access
 from headgate.client.http.shell import Http
-from headgate.client.kubeconfig import Access, read_access
+from headgate.client.kubeconfig import Access
 from headgate.nodes.hollow import Hollow
 from headgate.nodes.options import Options
 from headgate.nodes.shell import Fleet
@@ -68,9 +69,9 @@ class Nodes:
 
     async def _run(self) -> None:
         self._loop, self._done = asyncio.get_running_loop(), asyncio.Event()
-        access = read_access(self._server.kubeconfig.read_text())
+        access = find_access(str(self._server.kubeconfig))
         assert isinstance(access, Access)
-        transport = Http(access, folder=self._server.kubeconfig.parent)
+        transport = Http(access)
         fleet = asyncio.create_task(Fleet(Hollow(Options(), self._wanted), transport).run())
         self._started.set()
         await self._done.wait()

@@ -20,8 +20,9 @@ from harness.processes import Process
 from harness.real import RealServer
 from harness.server import Server
 from harness.stories import Teller, Told, compared
+from headgate.client.credentials.shell import find_access
 from headgate.client.http.shell import Http
-from headgate.client.kubeconfig import Access, read_access
+from headgate.client.kubeconfig import Access
 from headgate.nodes.hollow import Hollow
 from headgate.nodes.options import Options
 from headgate.nodes.shell import Fleet
@@ -45,12 +46,12 @@ Ends = dict[str, Told]
 def hollow_nodes(server: Server) -> Iterator[None]:
     """A fleet of one node, in a thread of its own."""
     loop = asyncio.new_event_loop()
-    access = read_access(server.kubeconfig.read_text())
+    access = find_access(str(server.kubeconfig))
     assert isinstance(access, Access)
     stop = asyncio.Event()
 
     async def run() -> None:
-        transport = Http(access, folder=server.kubeconfig.parent)
+        transport = Http(access)
         fleet = asyncio.create_task(Fleet(Hollow(Options(), make_nodes(1, Template())), transport).run())
         await stop.wait()
         fleet.cancel()

@@ -16,9 +16,10 @@ import pytest
 
 from harness.processes import Process
 from harness.real import RealServer
+from headgate.client.credentials.shell import find_access
 from headgate.client.http.shell import Http
 from headgate.client.informer import Applied, Event, Informer, Removed
-from headgate.client.kubeconfig import Access, read_access
+from headgate.client.kubeconfig import Access
 from headgate.client.transport import Request
 from headgate.kube.resource import NODES, PODS, Resource
 from headgate.nodes.hollow import Hollow
@@ -100,9 +101,9 @@ class Cluster:
 
 def play(server: RealServer, hollow: Hollow, scenario: Callable[[Cluster], Coroutine[Any, Any, None]]) -> None:
     async def main() -> None:
-        access = read_access(server.kubeconfig.read_text())
+        access = find_access(str(server.kubeconfig))
         assert isinstance(access, Access)
-        transport = Http(access, folder=server.kubeconfig.parent)
+        transport = Http(access)
         cluster = Cluster(transport)
         work = [Fleet(hollow, transport).run(), *(cluster.follow(each) for each in (NODES, PODS, JOBS))]
         tasks = [asyncio.create_task(each) for each in work]

@@ -197,7 +197,7 @@ def test_files_are_read_again_when_they_change_and_kept_while_they_are_absent(
 
     async def test() -> None:
         token.write_text("one\n")
-        credentials = Credentials(Access(server="https://c", token_file="token"), tmp_path)
+        credentials = Credentials(Access(server="https://c", token_file=str(tmp_path / "token")))
         assert await credentials.fetch() == Identity(token="one")
         touch_later(token, "two\n")
         assert (await credentials.fetch()).token == "two"
@@ -211,6 +211,6 @@ def test_files_are_read_again_when_they_change_and_kept_while_they_are_absent(
 def test_files_that_never_were_there_are_named(tmp_path: Path) -> None:
     async def test() -> None:
         with pytest.raises(Unreachable, match=r"credentials cannot be read: .*token"):
-            await Credentials(Access(server="https://c", token_file="token"), tmp_path).fetch()
+            await Credentials(Access(server="https://c", token_file=str(tmp_path / "token"))).fetch()
 
     run(test())

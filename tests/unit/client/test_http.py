@@ -101,7 +101,7 @@ def test_a_watch_gives_lines_of_any_length() -> None:
 def test_a_token_in_a_file_is_read_again_when_it_is_refused(tmp_path: Path) -> None:
     async def test(server: str) -> None:
         (tmp_path / "token").write_text("old\n")
-        transport = Http(Access(server=server, token_file="token"), folder=tmp_path)
+        transport = Http(Access(server=server, token_file=str(tmp_path / "token")))
         assert (await transport.request(Request("GET", "/"))).status == 401
         (tmp_path / "token").write_text("new\n")
         assert (await transport.request(Request("GET", "/"))).status == 200

@@ -62,13 +62,12 @@ def find_access(
 
 
 class Credentials:
-    """The identity of one ``Access``; ``folder`` is where relative file names start."""
+    """The identity of one ``Access``."""
 
-    def __init__(self, access: Access, folder: Path = Path()) -> None:
+    def __init__(self, access: Access) -> None:
         self._access = access
-        self._folder = folder
         self._files = [
-            folder / name
+            Path(name)
             for name in (
                 access.token_file,
                 access.authority.file,
@@ -136,22 +135,19 @@ class Credentials:
         access = self._access
         return Identity(
             token=self._token(),
-            authority=self._bytes(access.authority),
-            certificate=self._bytes(access.client_certificate),
-            key=self._bytes(access.client_key),
+            authority=_bytes(access.authority),
+            certificate=_bytes(access.client_certificate),
+            key=_bytes(access.client_key),
         )
 
     def _token(self) -> str:
         if self._access.token_file:
             try:
-                return (self._folder / self._access.token_file).read_text().strip()
+                return Path(self._access.token_file).read_text().strip()
             except OSError:
                 if not self._access.token:
                     raise
         return self._access.token
-
-    def _bytes(self, blob: Blob) -> bytes:
-        return (self._folder / blob.file).read_bytes() if blob.file else blob.data
 
     async def _print(self, force: bool) -> Printed:
         assert self._plugin is not None
@@ -159,15 +155,15 @@ class Credentials:
         if known is not None and not force and (known.expires_s is None or time.time() < known.expires_s):
             return known
         authority = self._from_files.authority if self._from_files is not None else b""
-        self._printed = await run_plugin(self._plugin, base64.b64encode(authority).decode(), self._folder)
+        self._printed = await run_plugin(self._plugin, base64.b64encode(authority).decode())
         return self._printed
 
 
-async def run_plugin(plugin: Plugin, authority: str = "", folder: Path = Path()) -> Printed:
+async def run_plugin(plugin: Plugin, authority: str = "") -> Printed:
     """Raises ``Unreachable`` when it cannot be run, fails, takes too long, or prints no credential."""
     try:
         async with asyncio.timeout(_PLUGIN_S):
-            output = await _run(plugin, authority, folder)
+            output = await _run(plugin, authority)
     except TimeoutError as error:
         raise Unreachable(f"{plugin.command} did not finish in {_PLUGIN_S:.0f} s", sent=False) from error
     printed = read_printed(plugin, output)
@@ -176,11 +172,10 @@ async def run_plugin(plugin: Plugin, authority: str = "", folder: Path = Path())
     return printed
 
 
-async def _run(plugin: Plugin, authority: str, folder: Path) -> bytes:
-    command = str(folder / plugin.command) if "/" in plugin.command else plugin.command
+async def _run(plugin: Plugin, authority: str) -> bytes:
     try:
         child = await asyncio.create_subprocess_exec(
-            command,
+            plugin.command,
             *plugin.arguments,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
@@ -204,6 +199,10 @@ async def _run(plugin: Plugin, authority: str, folder: Path) -> bytes:
             with contextlib.suppress(ProcessLookupError):
                 child.kill()
             await child.wait()
+
+
+def _bytes(blob: Blob) -> bytes:
+    return Path(blob.file).read_bytes() if blob.file else blob.data
 
 
 def _stamp(path: Path) -> Stamp:

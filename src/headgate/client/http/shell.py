@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from pathlib import Path
 from ssl import SSLContext
 from typing import Final
 
@@ -32,14 +31,14 @@ _UNAUTHORIZED: Final = 401
 
 
 class Http:
-    """A ``Transport``. Make it inside a running event loop; ``folder`` is where relative file names start."""
+    """A ``Transport``. Make it inside a running event loop."""
 
-    def __init__(self, access: Access, *, folder: Path = Path(), pool: int = POOL) -> None:
+    def __init__(self, access: Access, *, pool: int = POOL) -> None:
         self._access = access
         place = place_of(access.server)
         self._place: Place | None = None if isinstance(place, str) else place
         self._problem = place if isinstance(place, str) else ""
-        self._credentials = Credentials(access, folder)
+        self._credentials = Credentials(access)
         self._loop = asyncio.get_running_loop()
         self._slots = Slots(pool)
         self._idle: list[Line] = []  # the one that was used last is at the end

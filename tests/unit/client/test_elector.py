@@ -1,0 +1,132 @@
+"""The process side of an election, against a Lease under compare-and-swap: work starts, stops, and is handed over."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from headgate.client.inprocess import InProcess
+from headgate.client.leases.election import Timing
+from headgate.client.leases.shell import Elector
+from headgate.client.transport import Request, Response, Unreachable
+
+Object = dict[str, Any]
+TIMING = Timing(lease_s=1, renew_s=0.5, retry_s=0.05)
+
+
+class Server:
+    def __init__(self) -> None:
+        self.lease: Object | None = None
+        self.cut_off: set[str] = set()
+        self._revision = 0
+
+    def transport(self, name: str) -> InProcess:
+        async def handle(request: Request) -> Response:
+            await asyncio.sleep(0)
+            if name in self.cut_off:
+                raise Unreachable("cut off")
+            return self.answer(request)
+
+        return InProcess(handle)
+
+    def answer(self, request: Request) -> Response:
+        if request.method == "GET":
+            return Response(200, {}, json.dumps(self.lease).encode()) if self.lease else Response(404, {}, b"{}")
+        body = json.loads(request.body)
+        now = self.lease["metadata"]["resourceVersion"] if self.lease else None
+        if body["metadata"].get("resourceVersion") != now:
+            return Response(409, {}, b"{}")
+        self._revision += 1
+        self.lease = {**body, "metadata": {**body["metadata"], "resourceVersion": str(self._revision)}}
+        return Response(200, {}, json.dumps(self.lease).encode())
+
+
+class Candidate:
+    def __init__(self, server: Server, name: str, work: Callable[[], Awaitable[None]] | None = None) -> None:
+        self.elector = Elector(server.transport(name), "kube-system", "headgate", name, TIMING)
+        self.started = 0
+        self.working = asyncio.Event()
+        self.idle = asyncio.Event()
+        self._work = work
+        self.task = asyncio.create_task(self.elector.run(self.lead))
+
+    async def lead(self) -> None:
+        assert self.elector.room_s() > 0
+        self.started += 1
+        self.working.set()
+        try:
+            await (self._work() if self._work else asyncio.Event().wait())
+        finally:
+            self.working.clear()
+            self.idle.set()
+
+    async def stop(self) -> None:
+        self.task.cancel()
+        await asyncio.wait([self.task])
+
+
+def play(test: Callable[[Server], Awaitable[None]]) -> None:
+    async def run() -> None:
+        async with asyncio.timeout(20):
+            await test(Server())
+
+    asyncio.run(run())
+
+
+def test_who_leaves_hands_the_lease_over_and_the_next_starts_at_once() -> None:
+    async def test(server: Server) -> None:
+        first = Candidate(server, "first")
+        await first.working.wait()
+        second = Candidate(server, "second")
+        await first.stop()
+        assert first.idle.is_set()
+        assert first.elector.room_s() == 0.0
+        assert server.lease is not None
+        assert server.lease["spec"]["holderIdentity"] in ("", "second")
+        await second.working.wait()
+        assert server.lease["spec"]["leaseTransitions"] == 1
+        await second.stop()
+
+    play(test)
+
+
+def test_a_leader_that_is_cut_off_stops_its_work_before_the_next_starts() -> None:
+    async def test(server: Server) -> None:
+        first, second = Candidate(server, "first"), Candidate(server, "second")
+        waits = [asyncio.create_task(each.working.wait()) for each in (first, second)]
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        leader, other = (first, second) if first.working.is_set() else (second, first)
+        server.cut_off.add("first" if leader is first else "second")
+        await leader.idle.wait()
+        assert leader.elector.room_s() == 0.0
+        assert not other.working.is_set()
+        await other.working.wait()
+        for task in waits:
+            task.cancel()
+        await leader.stop()
+        await other.stop()
+
+    play(test)
+
+
+def test_work_that_fails_starts_again_while_the_lease_lasts() -> None:
+    async def fail() -> None:
+        raise ValueError("a defect")
+
+    async def test(server: Server) -> None:
+        candidate = Candidate(server, "only", fail)
+        while candidate.started < 3:
+            await asyncio.sleep(0.01)
+        await candidate.stop()
+
+    play(test)
+
+
+@pytest.mark.parametrize("timing", [Timing(renew_s=15.0), Timing(retry_s=9.0), Timing(retry_s=0.0)])
+def test_times_that_make_no_sense_are_refused(timing: Timing) -> None:
+    with pytest.raises(ValueError, match="must be longer"):
+        Elector(Server().transport("x"), "n", "l", "i", timing)
