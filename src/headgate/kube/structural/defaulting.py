@@ -23,13 +23,15 @@ def fill(value: Any, node: Node | None) -> None:
                 continue
             if _missing(below, field) and name not in node.properties:
                 below = value[name] = None if field.default is NOTHING else copy(field.default)
-            fill(below, field)
+            if field.defaults:
+                fill(below, field)
     elif isinstance(value, list) and node.items is not None:
         items = node.items
         for index, item in enumerate(value):
             if _missing(item, items) and items.default is not NOTHING:
                 item = value[index] = copy(items.default)
-            fill(item, items)
+            if items.defaults:
+                fill(item, items)
 
 
 def _missing(value: Any, node: Node) -> bool:

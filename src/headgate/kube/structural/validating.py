@@ -130,9 +130,12 @@ def _compile_enum(allowed: Sequence[Any]) -> Callable[[Any, str, Out], None] | N
     if not allowed:
         return None
     shown = [each if isinstance(each, str) else _encode(each).decode() for each in allowed]
+    texts = frozenset(each for each in allowed if isinstance(each, str))
+    others = [each for each in allowed if not isinstance(each, str)]
 
     def check(value: Any, path: str, out: Out) -> None:
-        if not any(_converts(value, each) for each in allowed):
+        fits = value in texts if value.__class__ is str else any(_converts(value, each) for each in others)
+        if not fits:
             message = f"{path} in body should be one of {shown}"
             out.append(Problem(message, path, lambda place: errors.not_supported(place, value, shown)))
 
