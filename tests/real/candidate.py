@@ -1,6 +1,6 @@
 """A process that stands for election and notes every moment at which it may write.
 
-``python candidate.py KUBECONFIG LEASE IDENTITY FILE``; a line is a reading of the clock that counts while stopped,
+``python candidate.py KUBECONFIG LEASE NAME FILE``; a line is a reading of the clock that counts while stopped,
 taken before the fence is asked, so a line is never later than the moment it stands for.
 """
 
@@ -15,16 +15,16 @@ from headgate.client.credentials.shell import find_access
 from headgate.client.http.shell import Http
 from headgate.client.kubeconfig import Access
 from headgate.client.leases.election import Timing
-from headgate.client.leases.shell import Elector, clock_s
+from headgate.client.leases.shell import Elector, clock_s, new_identity
 
 TIMING = Timing(lease_s=4, renew_s=2.5, retry_s=0.5)
 
 
-async def main(kubeconfig: str, lease: str, identity: str, file: str) -> None:
+async def main(kubeconfig: str, lease: str, name: str, file: str) -> None:
     access = find_access(kubeconfig)
     assert isinstance(access, Access), access
     transport = Http(access)
-    elector = Elector(transport, "default", lease, identity, TIMING)
+    elector = Elector(transport, "default", lease, f"{name}-{new_identity()}", TIMING)
     with Path(file).open("a", buffering=1) as notes:
 
         async def lead() -> None:

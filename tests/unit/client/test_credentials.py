@@ -154,6 +154,17 @@ def test_a_program_runs_once_for_all_until_it_is_refused(tmp_path: Path) -> None
     run(test())
 
 
+def test_a_program_that_says_the_same_again_is_not_run_for_every_refusal(tmp_path: Path) -> None:
+    async def test() -> None:
+        plugin = scripted(tmp_path, token="the same")
+        credentials = Credentials(Access(server="https://c", plugin=plugin))
+        identity = await credentials.fetch()
+        assert [await credentials.renew(identity) for _ in range(5)] == [False] * 5
+        assert (tmp_path / "count").read_text() == "2"
+
+    run(test())
+
+
 def test_what_has_expired_is_fetched_anew(tmp_path: Path) -> None:
     async def test() -> None:
         plugin = scripted(tmp_path, expirationTimestamp="2020-01-01T00:00:00Z")

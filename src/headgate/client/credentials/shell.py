@@ -24,6 +24,8 @@ from headgate.client.transport import Unreachable
 
 _LOOK_EVERY_S: Final = 1.0
 _PLUGIN_S: Final = 60.0
+_FRUITLESS_S: Final = 1.0
+"""A program that printed again what the server had just refused is not run for every request that is refused next."""
 _PRINTED_BYTES: Final = 1 << 20
 Stamp = tuple[int, int, int] | None
 
@@ -80,6 +82,7 @@ class Credentials:
         self._look_s = 0.0
         self._from_files: Identity | None = None
         self._printed: Printed | None = None
+        self._fruitless_s = float("-inf")
         self._asking = asyncio.Lock()
         self._identity: Identity | None = None
         # A token of one's own wins over a plugin, as in every client.
@@ -101,8 +104,10 @@ class Credentials:
     async def renew(self, refused: Identity) -> bool:
         """The server does not know this identity; whether there is another one by now."""
         async with self._asking:
-            if self._identity == refused:
+            if self._identity == refused and time.monotonic() >= self._fruitless_s + _FRUITLESS_S:
                 await self._gather(force=True)
+                if self._identity == refused and self._plugin is not None:
+                    self._fruitless_s = time.monotonic()
             return self._identity != refused
 
     async def _gather(self, *, force: bool) -> Identity:

@@ -10,7 +10,9 @@ import asyncio
 import contextlib
 import logging
 import random
+import socket
 import time
+import uuid
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
@@ -35,6 +37,11 @@ _CONTENDED: Final = 409
 
 def clock_s() -> float:
     return time.clock_gettime(_CLOCK)
+
+
+def new_identity() -> str:
+    """Names the machine for people; the rest makes it this process's alone."""
+    return f"{socket.gethostname()}_{uuid.uuid4()}"
 
 
 class Elector:
