@@ -48,6 +48,13 @@ def prepared(both: Both) -> Both:
     return both
 
 
+COLORED = of(spec=of(color={**STRING, "default": "red"}))
+
+
+def hue(name: str, **spec: str) -> dict[str, Any]:
+    return {"apiVersion": "hue.example.com/v1", "kind": "Hue", "metadata": {"name": name}, "spec": spec}
+
+
 def refused(*definitions: dict[str, Any]) -> list[Step]:
     return [post(f"{DEFINITIONS}?dryRun=All", each).in_any_order() for each in definitions]
 
@@ -433,6 +440,22 @@ LIVES = [
         get(f"{DEFINITIONS}/twos.taken.example.com").until_it_holds("/status/conditions/0/status", "False"),
         delete(f"{DEFINITIONS}/ones.taken.example.com"),
         get(f"{DEFINITIONS}/twos.taken.example.com").until_it_holds("/status/conditions/1/status", "True"),
+    ),
+    case(
+        "objects are selected by fields that came later",
+        post(DEFINITIONS, definition("hues", "Hue", version("v1", COLORED), group="hue.example.com")),
+        get("/apis/hue.example.com/v1/namespaces/default/hues").until(200),
+        post("/apis/hue.example.com/v1/namespaces/default/hues", hue("a", color="blue")),
+        post("/apis/hue.example.com/v1/namespaces/default/hues", hue("b")),
+        get("/apis/hue.example.com/v1/hues?fieldSelector=spec.color%3Dblue"),
+        patch(
+            f"{DEFINITIONS}/hues.hue.example.com",
+            {"spec": {"versions": [version("v1", COLORED, selectableFields=[{"jsonPath": ".spec.color"}])]}},
+        ),
+        get("/apis/hue.example.com/v1/hues?fieldSelector=spec.color%3Dblue").until(200),
+        get("/apis/hue.example.com/v1/hues?fieldSelector=spec.color!%3Dblue"),
+        get("/apis/hue.example.com/v1/hues?fieldSelector=spec.color%3Dred,metadata.name%3Db"),
+        delete(f"{DEFINITIONS}/hues.hue.example.com"),
     ),
     case(
         "a definition is changed",

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from headgate.apiserver import options, revisions, views
+from headgate.apiserver import options, records, revisions, views
 from headgate.apiserver.call import Call
 from headgate.apiserver.messages import Effect, Response, WaitRevision
 from headgate.kube import fields, labels, status
@@ -42,8 +42,12 @@ def get(call: Call) -> Steps:
     return views.item_answer(call, 200, item)
 
 
-def selected(item: Item, by_label: labels.Selector, by_field: fields.FieldSelector) -> bool:
-    return by_label.matches(item.labels) and by_field.matches(item.fields)
+def selected(call: Call, item: Item, by_label: labels.Selector, by_field: fields.FieldSelector) -> bool:
+    if not by_label.matches(item.labels):
+        return False
+    if call.kind.form is None or by_field.is_everything:
+        return by_field.matches(item.fields)
+    return by_field.matches(records.selectable_fields(call.api, call.kind, item))
 
 
 def check_field_selector(call: Call, selector: fields.FieldSelector) -> status.ApiError | None:
@@ -115,7 +119,7 @@ def collect(
             return _expired(call, wanted, after)
         at = page.revision
         for index, item in enumerate(page.items):
-            if not everything and not selected(item, wanted.label_selector, wanted.field_selector):
+            if not everything and not selected(call, item, wanted.label_selector, wanted.field_selector):
                 continue
             items.append(item)
             if wanted.limit and len(items) == wanted.limit:

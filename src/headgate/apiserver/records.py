@@ -84,6 +84,19 @@ def load(api: Api, kind: Kind, item: Item) -> Object:
     return obj if _keeps(api, kind) else tidy(api, kind, from_stored(kind, obj))
 
 
+def selectable_fields(api: Api, kind: Kind, item: Item) -> Mapping[str, str]:
+    """What field selectors may ask of an object of a custom kind.
+
+    The fields that were kept with it are those of the definition as it was then, in the stored version: others are
+    read from the object. What only a webhook could tell is not asked for.
+    """
+    form = kind.form
+    if form is None or item.revision > form.since or form.webhook is not None:
+        return item.fields
+    obj = load(api, kind, item)
+    return {each.label: each.value(obj) for each in kind.field_labels}
+
+
 def moved(here: Kind, there: Kind, obj: Object) -> Object:
     """``obj`` of the version of ``here`` in the version of ``there``, which is stored in the same place."""
     if here is there:

@@ -17,6 +17,7 @@ from headgate.apiserver.call import Call
 from headgate.apiserver.custom.conversion import ConversionFailed, Conversions, Unconverted
 from headgate.apiserver.followers import Interest
 from headgate.apiserver.kinds.form import Form
+from headgate.apiserver.kinds.kind import METADATA_LABELS
 from headgate.apiserver.messages import Effect, Response, WebhookAnswer, WebhookCall
 from headgate.apiserver.negotiation import JSON
 from headgate.apiserver.warning_headers import warning_headers
@@ -174,7 +175,7 @@ class Watch:
         namespace = self._call.namespace
         if namespace and item.namespace != namespace:
             return False
-        return reading.selected(item, self._wanted.label_selector, self._wanted.field_selector)
+        return reading.selected(self._call, item, self._wanted.label_selector, self._wanted.field_selector)
 
     def _event_of(self, change: Change) -> bytes | None:
         """An object that leaves the selection is DELETED for this watch, one that enters it is ADDED."""
@@ -217,9 +218,12 @@ class Watch:
         return table.body() if isinstance(table, status.ApiError) else table
 
 
+_ALWAYS_KEPT: Final = frozenset(each.label for each in METADATA_LABELS)
+
+
 def _interest(call: Call, wanted: options.ListOptions) -> Interest:
     for each in wanted.field_selector.requirements:
-        if each.operator == "=":
+        if each.operator == "=" and (call.kind.form is None or each.field in _ALWAYS_KEPT):
             return Interest(call.namespace, each.field, each.value)
     return Interest(call.namespace)
 

@@ -131,3 +131,22 @@ def test_a_group_of_the_community_needs_its_approval() -> None:
     assert conditions(server, path)["KubernetesAPIApprovalPolicyConformant"] == ("False", "UnapprovedAnnotation")
     server.patch(path, {"metadata": {"annotations": {"api-approved.kubernetes.io": "https://example.com/1"}}})
     assert conditions(server, path)["KubernetesAPIApprovalPolicyConformant"] == ("True", "ApprovedAnnotation")
+
+
+def test_what_is_stored_can_be_selected_by_fields_that_came_later() -> None:
+    colors = {"spec": {"type": "object", "properties": {"color": {"type": "string", "default": "red"}}}}
+    server = serving(a_version(properties=colors))
+    server.post(WIDGETS, a_widget("a", spec={"color": "blue"}))
+    server.post(WIDGETS, a_widget("b", spec={}))
+    assert server.get(WIDGETS, fieldSelector="spec.color=blue").status == 400
+    later = a_version(properties=colors, selectableFields=[{"jsonPath": ".spec.color"}])
+    assert server.patch(NAME, {"spec": {"versions": [later]}}).status == 200
+    found = {color: server.get(WIDGETS, fieldSelector=f"spec.color={color}").body["items"] for color in ("blue", "red")}
+    assert {color: [each["metadata"]["name"] for each in items] for color, items in found.items()} == {
+        "blue": ["a"],
+        "red": ["b"],
+    }
+    watch = server.watch(WIDGETS, fieldSelector="spec.color=blue", resourceVersion="0")
+    assert [(kind, obj["metadata"]["name"]) for kind, obj in events(watch)] == [("ADDED", "a")]
+    server.patch(f"{WIDGETS}/a", {"spec": {"color": "green"}})
+    assert [(kind, obj["metadata"]["name"]) for kind, obj in events(watch)] == [("DELETED", "a")]
