@@ -39,6 +39,8 @@ _ANNOTATIONS: Final = {
     "security.alpha.kubernetes.io/unsafe-sysctls": 'non-functional in v1.11+; use the "sysctls" field instead',
 }
 _BYTES: Final = ("memory", "ephemeral-storage")
+_PLACING: Final = frozenset(("nodeSelector", "affinity", "topologySpreadConstraints"))
+_UNIQUE: Final = frozenset(("hostAliases", "imagePullSecrets"))
 _NO_MATCH: Final = "a null labelSelector results in matching no pod"
 _SECCOMP: Final = 'non-functional in v1.27+; use the "seccompProfile" field instead'
 _APP_ARMOR: Final = 'deprecated since v1.30; use the "appArmorProfile" field instead'
@@ -66,26 +68,35 @@ def pod_template_warnings(template: Object, path: str) -> list[str]:
 def _warnings(spec: Object, meta: Object, prefix: str) -> Iterator[str]:
     """``prefix`` is empty for a pod, else the template's path with a dot at its end."""
     at, annotations = f"{prefix}spec", meta.get("annotations") or {}
-    yield from _node_label_warnings(spec, at)
-    for key, text in _ANNOTATIONS.items():
+    if not _PLACING.isdisjoint(spec):
+        yield from _node_label_warnings(spec, at)
+    for key, text in _ANNOTATIONS.items() if annotations else ():
         if key in annotations:
             yield f"{prefix}metadata.annotations[{key}]: {text}"
-    yield from volume_warnings(spec.get("volumes") or (), f"{at}.volumes")
-    yield from _duplicate_warnings(spec, at)
-    yield from _fraction_warnings(spec.get("overhead"), f"{at}.overhead")
+    if volumes := spec.get("volumes"):
+        yield from volume_warnings(volumes, f"{at}.volumes")
+    if not _UNIQUE.isdisjoint(spec):
+        yield from _duplicate_warnings(spec, at)
+    if overhead := spec.get("overhead"):
+        yield from _fraction_warnings(overhead, f"{at}.overhead")
     if SECCOMP_POD in annotations and (spec.get("securityContext") or {}).get("seccompProfile") is None:
         yield f"{prefix}metadata.annotations[{SECCOMP_POD}]: {_SECCOMP}"
     for container, path in containers_with_paths(spec, at):
-        yield from _profile_warnings(container, spec, annotations, prefix)
+        if annotations:
+            yield from _profile_warnings(container, spec, annotations, prefix)
         resources = container.get("resources") or {}
-        for name in _BYTES:
+        for name in _BYTES if resources else ():
             for which in ("limits", "requests"):
-                yield from _fraction_warnings(resources.get(which), f"{path}.resources.{which}", name)
-        yield from _env_warnings(container.get("env") or (), f"{path}.env")
+                amounts = resources.get(which)
+                if amounts and name in amounts:
+                    yield from _fraction_warnings(amounts, f"{path}.resources.{which}", name)
+        if env := container.get("env"):
+            yield from _env_warnings(env, f"{path}.env")
     yield from port_warnings(spec, at)
     if (spec.get("terminationGracePeriodSeconds") or 0) < 0:
         yield f"{at}.terminationGracePeriodSeconds: must be >= 0; negative values are invalid and will be treated as 1"
-    yield from _pod_affinity_warnings(spec.get("affinity") or {}, f"{at}.affinity")
+    if affinity := spec.get("affinity"):
+        yield from _pod_affinity_warnings(affinity, f"{at}.affinity")
     for index, server in enumerate((spec.get("dnsConfig") or {}).get("nameservers") or ()):
         yield from warnings_for_ip(f"{at}.dnsConfig.nameservers[{index}]", server)
     for index, alias in enumerate(spec.get("hostAliases") or ()):
@@ -157,7 +168,7 @@ def _profile_warnings(container: Object, spec: Object, annotations: Object, pref
             yield f"{prefix}metadata.annotations[{key}]: {_APP_ARMOR}"
 
 
-def _env_warnings(variables: list[Object] | tuple[()], path: str) -> Iterator[str]:
+def _env_warnings(variables: list[Object], path: str) -> Iterator[str]:
     """A second definition is good only if it extends the first: ``PATH=$(PATH):/opt``."""
     seen: set[str] = set()
     for index, variable in enumerate(variables):
