@@ -229,7 +229,8 @@ PLACES = [
     case("a missing object", get(f"{CONFIG_MAPS}/none"), get(f"{PODS}/none"), get(f"{DEPLOYMENTS}/none", TABLE)),
     case("a namespace that does not exist", get("/api/v1/namespaces/nope/pods"), get("/api/v1/namespaces/nope/pods/p")),
     case("a missing namespace itself", get("/api/v1/namespaces/nope")),
-    case("the default namespace", get("/api/v1/namespaces/default/pods"), get("/api/v1/namespaces//pods")),
+    case("the default namespace", get("/api/v1/namespaces/default/pods")),
+    case("no namespace at all", *THREE, get("/api/v1/namespaces//configmaps?fieldSelector=metadata.namespace={ns}")),
     case("lists across namespaces", *THREE, get("/api/v1/configmaps?fieldSelector=metadata.namespace={ns}")),
     case(
         "parameters that mean nothing",
