@@ -11,6 +11,7 @@ import re
 import shlex
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -39,12 +40,16 @@ WATCH_LIMIT_S = 15.0
 
 @dataclass(frozen=True)
 class Command:
-    """A kubectl command line; `{ns}` is the namespace of the session. `only` cuts the output to what is compared."""
+    """A kubectl command line; `{ns}` is the namespace of the session. `only` cuts the output to what is compared.
+
+    `until` repeats it until its output has that word: a real server tells of new kinds a moment after it serves them.
+    """
 
     line: str
     stdin: Any = None
     editor: str = ""
     only: Callable[[str], str] | None = None
+    until: str = ""
 
 
 @dataclass(frozen=True)
@@ -60,8 +65,10 @@ class Watching:
 Scripted = Command | Watching
 
 
-def k(line: str, stdin: Any = None, editor: str = "", only: Callable[[str], str] | None = None) -> Command:
-    return Command(line, stdin, editor, only)
+def k(
+    line: str, stdin: Any = None, editor: str = "", only: Callable[[str], str] | None = None, until: str = ""
+) -> Command:
+    return Command(line, stdin, editor, only, until)
 
 
 def agree(both: Both, name: str, namespace: str, script: Sequence[Scripted]) -> None:
@@ -101,6 +108,10 @@ class Session:
 
     def _once(self, command: Command) -> Seen:
         result = self._run(command)
+        ends_s = time.monotonic() + WATCH_LIMIT_S
+        while command.until not in result.stdout and time.monotonic() < ends_s:
+            time.sleep(0.2)
+            result = self._run(command)
         output = command.only(result.stdout) if command.only else result.stdout
         return Seen(result.exit, {}, {"stdout": self._read(command.line, output), "stderr": self._text(result.stderr)})
 
