@@ -34,7 +34,7 @@ AUTHENTICATION = {
         "conditions": [{"path": path} for path in ("/healthz", "/livez", "/readyz", "/version")],
     },
 }
-NEEDED = ("etcd", "kube-apiserver", "kubectl")
+NEEDED = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
 HOW_TO_GET_THEM = "run `make kube` (needs Go), or set HEADGATE_KUBE_BIN to a folder that has them"
 
 

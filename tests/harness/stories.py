@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from harness.both import namespace_of
@@ -80,7 +81,10 @@ class Place:
 
     def until_gone(self, *paths: str) -> None:
         for path in paths:
-            self.until(f"{path} is gone", lambda path=path: self.get(path).status == 404)  # type: ignore[misc]  # bound
+            self.until(f"{path} is gone", partial(self.is_gone, path))
+
+    def is_gone(self, path: str) -> bool:
+        return self.get(path).status == 404
 
     def note(self, title: str, value: Any) -> None:
         self.notes.append((title, self._normaliser.value(value)))

@@ -81,10 +81,7 @@ def points_of(logged: str) -> dict[str, list[tuple[str, int]]]:
 
 @pytest.fixture(scope="module")
 def scheduler(kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> RealScheduler:
-    binary = kube_binaries / "kube-scheduler"
-    if not binary.exists():
-        pytest.skip("kube-scheduler is absent")
-    return RealScheduler(tmp_path_factory.mktemp("configuration"), binary)
+    return RealScheduler(tmp_path_factory.mktemp("configuration"), kube_binaries / "kube-scheduler")
 
 
 def document(text: str, scheduler: RealScheduler) -> str:

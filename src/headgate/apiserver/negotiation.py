@@ -26,7 +26,11 @@ _STREAMED: Final = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
 _MALFORMED_PARAMETER: Final = re.compile(r";(?!\s*$)(?!\s*[\w!#$&^.+-]+=)")
 
 View = Literal["object", "Table", "PartialObjectMetadata", "PartialObjectMetadataList"]
-_VIEWS: Final = frozenset({"Table", "PartialObjectMetadata", "PartialObjectMetadataList"})
+_VIEWS: Final[dict[str, View]] = {
+    "Table": "Table",
+    "PartialObjectMetadata": "PartialObjectMetadata",
+    "PartialObjectMetadataList": "PartialObjectMetadataList",
+}
 
 
 class Output(msgspec.Struct, frozen=True):
@@ -80,9 +84,9 @@ def _accept(clause: _Clause, media_type: str, pretty: bool) -> Output | None:
         return None
     if not any(key in params for key in ("as", "g", "v")):
         return Output(media_type, pretty=pretty or params.get("pretty") == "1")
-    if params.get("g") != "meta.k8s.io" or params.get("v") not in ("v1", "v1beta1") or params.get("as") not in _VIEWS:
+    view = _VIEWS.get(params.get("as", ""))
+    if view is None or params.get("g") != "meta.k8s.io" or params.get("v") not in ("v1", "v1beta1"):
         return None
-    view: View = params["as"]  # type: ignore[assignment]  # checked against _VIEWS in the line above
     return Output(media_type, view, params["v"], pretty)
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from embedded import Embedded, a_pod, events
 from headgate.apiserver.messages import Request
+from headgate.apiserver.watching import Watch
 
 MAPS = "/api/v1/namespaces/t/configmaps"
 PODS = "/api/v1/namespaces/t/pods"
@@ -94,7 +95,8 @@ def test_a_table_watch_sends_its_columns_once() -> None:
     server.post(PODS, a_pod("b"))
     accept = {"authorization": "Bearer token", "accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
     watch = server.send(Request("GET", PODS, "watch=1", accept))
-    tables = [msgspec.json.decode(line)["object"] for line in watch.pull()]  # type: ignore[union-attr]  # a watch
+    assert isinstance(watch, Watch)
+    tables = [msgspec.json.decode(line)["object"] for line in watch.pull()]
     assert [table["kind"] for table in tables] == ["Table", "Table"]
     assert [bool(table["columnDefinitions"]) for table in tables] == [True, False]
 

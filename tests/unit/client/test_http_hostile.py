@@ -219,8 +219,10 @@ async def opened(transport: Http, idle_s: float = 5.0) -> Lines:
 
 
 async def listen(transport: Http, heard: list[bytes], idle_s: float = 5.0) -> None:
-    async for line in await opened(transport, idle_s):
-        heard.append(line)  # noqa: PERF401  # what was heard before the break counts too
+    """Into ``heard``, line by line: what was heard before the break counts too."""
+    lines = aiter(await opened(transport, idle_s))
+    while (line := await anext(lines, None)) is not None:
+        heard.append(line)
 
 
 def test_a_watch_that_falls_silent_is_noticed() -> None:

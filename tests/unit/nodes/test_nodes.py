@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from headgate.kube.timestamps import format_time
@@ -12,7 +14,7 @@ from headgate.nodes.template import Template, make_nodes
 from unit.nodes.world import T0, World, a_node, a_pod
 
 
-def tainted(name: str = "n", **annotations: str) -> dict[str, object]:
+def tainted(name: str = "n", **annotations: str) -> dict[str, Any]:
     node = a_node(name, **annotations)
     taints = ("node.kubernetes.io/not-ready", "karpenter.sh/unregistered")
     node["spec"]["taints"] = [{"key": key, "effect": "NoSchedule"} for key in taints]
@@ -53,7 +55,7 @@ def test_a_node_without_sizes_gets_them_and_one_with_a_description_keeps_it() ->
 
 def test_a_node_of_somebody_else_and_its_pods_are_left_alone() -> None:
     node = tainted()
-    node["metadata"]["annotations"] = {}  # type: ignore[index]  # a plain dict in a test
+    node["metadata"]["annotations"] = {}
     world = World().start().add(node, a_pod()).advance(3600)
     world.delete_pod("p").advance(3600)
     assert world.done == []

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tools import generate_schemas
-from tools.schemas.go_types import read_package
+from tools.schemas.go_types import GoPackage, read_package
 from tools.schemas.openapi import add_rules
 from tools.schemas.wire import Walker
 
@@ -65,7 +65,7 @@ META = 'package v1\n\ntype TypeMeta struct {\n\tKind string `json:"kind,omitempt
 def walker(tmp_path: Path) -> Walker:
     homes = {"k8s.io/api/paint/v1": SOURCE, "k8s.io/apimachinery/pkg/apis/meta/v1": META}
 
-    def package_at(path: str):  # type: ignore[no-untyped-def]  # the walker's own type says it
+    def package_at(path: str) -> GoPackage:
         folder = tmp_path / path
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "types.go").write_text(homes[path])
