@@ -6,6 +6,7 @@ import json
 import time
 from typing import Any
 
+from harness.scenario import Step, post
 from harness.server import Server
 
 GROUP = "test.example.com"
@@ -169,6 +170,11 @@ MULTI = definition(
 SHARED_DEFINITIONS = (THING, PLAIN, MULTI)
 
 
+def refused(*definitions: dict[str, Any]) -> list[Step]:
+    """Try these definitions, without leaving any behind."""
+    return [post(f"{DEFINITIONS}?dryRun=All", each).in_any_order() for each in definitions]
+
+
 def define(server: Server) -> None:
     """Create the definitions, and wait until their kinds are served."""
     for each in SHARED_DEFINITIONS:
@@ -179,13 +185,21 @@ def define(server: Server) -> None:
 
 
 def served(server: Server, each: Any) -> None:
-    """Wait until the kinds of a definition are there."""
+    """Wait until the kinds of a definition are there, and the schemas are told: a real server tells them later."""
     deadline_s = time.monotonic() + READY_S
+    names = each["spec"]["names"]
     for one in each["spec"]["versions"]:
-        path = f"/apis/{GROUP}/{one['name']}/{each['spec']['names']['plural']}"
-        while one["served"] and server.request("GET", path).status != 200:
-            assert time.monotonic() < deadline_s, f"{path} is not served"
+        place = f"apis/{each['spec']['group']}/{one['name']}"
+        while one["served"] and not _is_told(server, place, names):
+            assert time.monotonic() < deadline_s, f"/{place}/{names['plural']} is not served"
             time.sleep(0.1)
+
+
+def _is_told(server: Server, place: str, names: Any) -> bool:
+    if server.request("GET", f"/{place}/{names['plural']}").status != 200:
+        return False
+    schemas = server.request("GET", f"/openapi/v3/{place}")
+    return schemas.status == 200 and f'"kind":"{names["kind"]}"'.encode() in schemas.body.replace(b": ", b":")
 
 
 def thing(name: str = "a", **spec: Any) -> dict[str, Any]:

@@ -22,17 +22,11 @@ from harness.scenario import (
     post,
     put,
 )
-from real.custom_kinds import GROUP, PLAINS, THINGS, define, multi, multis, plain, thing
+from real.custom_kinds import GROUP, PLAINS, THINGS, multi, multis, plain, thing
 
 pytestmark = pytest.mark.real
 
 A = f"{THINGS}/a"
-
-
-@pytest.fixture(scope="module")
-def prepared(both: Both) -> Both:
-    both.on_each(define)
-    return both
 
 
 METADATA_RULES = [

@@ -15,17 +15,11 @@ from harness.scenario import (
     get,
     post,
 )
-from real.custom_kinds import GROUP, THINGS, define, thing
+from real.custom_kinds import GROUP, THINGS, thing
 
 pytestmark = pytest.mark.real
 
 A = f"{THINGS}/a"
-
-
-@pytest.fixture(scope="module")
-def prepared(both: Both) -> Both:
-    both.on_each(define)
-    return both
 
 
 def raw(name: str, spec: str) -> str:
