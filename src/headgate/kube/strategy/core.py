@@ -10,9 +10,10 @@ from headgate.kube.pod_security import limits_of
 from headgate.kube.strategy.adapt import checks, checks_update
 from headgate.kube.strategy.contract import Context, Object, Strategy, UpdateRules
 from headgate.kube.strategy.pod import POD
+from headgate.kube.strategy.pod_template import TEMPLATES
 from headgate.kube.strategy.prepare import SPEC, STATUS, drop_status, keep_spec, keep_status, take
 from headgate.kube.strategy.service import SERVICE
-from headgate.kube.strategy.workloads import TEMPLATES
+from headgate.kube.strategy.workloads import CONTROLLERS
 from headgate.kube.validation.config import (
     validate_config_map,
     validate_config_map_update,
@@ -206,6 +207,7 @@ def _labels(obj: Object) -> Mapping[str, str]:
 
 CORE: Final[dict[str, Strategy]] = {
     **TEMPLATES,
+    **CONTROLLERS,
     "Binding": Strategy(validate_create=checks(validate_binding)),
     "ConfigMap": Strategy(
         validate_create=checks(validate_config_map),

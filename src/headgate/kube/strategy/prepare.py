@@ -55,6 +55,11 @@ def bump_generation(new: Object, old: Object) -> None:
     new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
 
+def has_changed(new: Object, old: Object) -> bool:
+    """Whether preparation found something that counts."""
+    return bool(new["metadata"].get("generation") != old["metadata"].get("generation"))
+
+
 def count_changes(*fields: str) -> Update:
     """Raise ``generation`` when one of ``fields`` differs; the status is left alone."""
 

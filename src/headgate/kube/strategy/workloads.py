@@ -1,4 +1,4 @@
-"""Strategies of the kinds that hold a pod template: apps, batch, ReplicationController, PodTemplate."""
+"""Strategies of the kinds that hold a pod template: apps, batch, ReplicationController."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from headgate.kube.pods.strategy import prepare_pod_template
 from headgate.kube.pods.warnings import pod_template_warnings
 from headgate.kube.strategy.adapt import checks, checks_update, update_with_features, with_features
 from headgate.kube.strategy.contract import Context, Object, Strategy, UpdateRules
-from headgate.kube.strategy.prepare import SPEC, STATUS, bump_generation, keep_spec, take
+from headgate.kube.strategy.prepare import SPEC, STATUS, bump_generation, has_changed, keep_spec, take
 from headgate.kube.validation.cron_job import validate_cron_job_create, validate_cron_job_update
 from headgate.kube.validation.deployment import (
     validate_deployment_create,
@@ -31,7 +31,6 @@ from headgate.kube.validation.job import (
     validate_job_update,
 )
 from headgate.kube.validation.job_status import validate_job_status_update
-from headgate.kube.validation.pod_template import validate_pod_template_create, validate_pod_template_update
 from headgate.kube.validation.stateful_set import (
     validate_controller_revision_create,
     validate_controller_revision_update,
@@ -196,11 +195,7 @@ def _named_template_warnings(obj: Object, ctx: Context) -> list[str]:
 
 
 def _changed_template_warnings(new: Object, old: Object, ctx: Context) -> list[str]:
-    return _template_warnings(new, ctx) if _has_changed(new, old) else []
-
-
-def _has_changed(new: Object, old: Object) -> bool:
-    return bool(new["metadata"].get("generation") != old["metadata"].get("generation"))
+    return _template_warnings(new, ctx) if has_changed(new, old) else []
 
 
 def _set_warnings(obj: Object, suffix: str) -> list[str]:
@@ -230,7 +225,7 @@ def _cron_job_warnings(obj: Object) -> list[str]:
 
 
 def _cron_job_update_warnings(new: Object, old: Object, ctx: Context) -> list[str]:
-    warnings = _cron_job_warnings(new) if _has_changed(new, old) else []
+    warnings = _cron_job_warnings(new) if has_changed(new, old) else []
     if "TZ" in new["spec"].get("schedule", ""):
         warnings.append(
             "cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see "
@@ -338,11 +333,7 @@ BATCH: Final[dict[str, Strategy]] = {
         update=UpdateRules(
             prepare=_prepare_update,
             validate=update_with_features(validate_job_update),
-            warnings=lambda new, old, ctx: (
-                _job_warnings(new["spec"], "spec")
-                if new["metadata"].get("generation") != old["metadata"].get("generation")
-                else []
-            ),
+            warnings=lambda new, old, ctx: _job_warnings(new["spec"], "spec") if has_changed(new, old) else [],
             reset_fields=STATUS,
         ),
         subresources={
@@ -354,32 +345,7 @@ BATCH: Final[dict[str, Strategy]] = {
 }
 
 
-def _prepare_pod_template_create(obj: Object, ctx: Context) -> None:
-    obj["metadata"]["generation"] = 1
-    prepare_pod_template(obj.get("template") or {}, None, ctx.features)
-
-
-def _prepare_pod_template_update(new: Object, old: Object, ctx: Context) -> None:
-    prepare_pod_template(new.get("template") or {}, old.get("template") or {}, ctx.features)
-    if new.get("template") != old.get("template"):
-        bump_generation(new, old)
-
-
-def _pod_template_update_warnings(new: Object, old: Object, ctx: Context) -> list[str]:
-    return pod_template_warnings(new.get("template") or {}, "template") if _has_changed(new, old) else []
-
-
-TEMPLATES: Final[dict[str, Strategy]] = {
-    "PodTemplate": Strategy(
-        prepare_create=_prepare_pod_template_create,
-        validate_create=with_features(validate_pod_template_create),
-        warnings_create=lambda obj, ctx: pod_template_warnings(obj.get("template") or {}, "template"),
-        update=UpdateRules(
-            prepare=_prepare_pod_template_update,
-            validate=update_with_features(validate_pod_template_update),
-            warnings=_pod_template_update_warnings,
-        ),
-    ),
+CONTROLLERS: Final[dict[str, Strategy]] = {
     "ReplicationController": Strategy(
         prepare_create=_prepare_create,
         validate_create=with_features(validate_replication_controller_create),
