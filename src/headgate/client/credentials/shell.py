@@ -54,7 +54,8 @@ def find_access(
             sources.append(Source(Path(path).read_text(), str(Path(path).resolve().parent), path))
         except (OSError, UnicodeDecodeError) as error:
             if kubeconfig or not isinstance(error, FileNotFoundError):
-                return f"the kubeconfig {path} cannot be read: {error}"
+                why = error.strerror if isinstance(error, OSError) else "it is not text"
+                return f"the kubeconfig {path} cannot be read: {why}; check --kubeconfig and KUBECONFIG"
     if sources:
         return read_sources(sources, context)
     namespace = Path(mount) / "namespace"
