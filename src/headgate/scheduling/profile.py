@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
+from headgate.scheduling.cluster import Cluster
 from headgate.scheduling.configuration.registry import BUILT_IN, METHODS
 from headgate.scheduling.configuration.values import (
     ForeignArgs,
@@ -40,25 +41,25 @@ from headgate.scheduling.plugins.priority_sort import PrioritySort
 from headgate.scheduling.plugins.scheduling_gates import SchedulingGates
 from headgate.scheduling.plugins.taint_toleration import TaintToleration
 
-Maker = Callable[[Any], Any]
+Maker = Callable[[Any, Cluster], Any]
 """A plugin, made from its arguments: those of ``configuration/values.py``, or a mapping if it comes from elsewhere."""
 
 _HELPS: Final = {"preFilter": "filter", "preScore": "score"}
 _STRATEGIES: Final[Mapping[str, Strategy]] = {"LeastAllocated": least_allocated, "MostAllocated": most_allocated}
 
 
-def _fit(args: NodeResourcesFitArgs) -> NodeResourcesFit:
+def _fit(args: NodeResourcesFitArgs, cluster: Cluster) -> NodeResourcesFit:
     strategy = _STRATEGIES.get(args.strategy)
     if strategy is None:
         strategy = requested_to_capacity_ratio([(point.utilization, point.score) for point in args.shape])
     return NodeResourcesFit(strategy, _weights(args.resources), args.ignored_resources, args.ignored_resource_groups)
 
 
-def _balanced(args: NodeResourcesBalancedAllocationArgs) -> NodeResourcesBalancedAllocation:
+def _balanced(args: NodeResourcesBalancedAllocationArgs, cluster: Cluster) -> NodeResourcesBalancedAllocation:
     return NodeResourcesBalancedAllocation(_weights(args.resources))
 
 
-def _affinity(args: NodeAffinityArgs) -> NodeAffinity:
+def _affinity(args: NodeAffinityArgs, cluster: Cluster) -> NodeAffinity:
     return NodeAffinity(args.added, args.added_wishes)
 
 
@@ -67,7 +68,7 @@ def _weights(resources: tuple[Weighted, ...]) -> Weights:
 
 
 def _plain(plugin: Callable[[], Any]) -> Maker:
-    return lambda args: plugin()
+    return lambda args, cluster: plugin()
 
 
 MAKERS: Final[Mapping[str, Maker]] = {
@@ -98,9 +99,9 @@ class Team(msgspec.Struct, frozen=True):
     """The annotations of pods that some plugin reads (``contract.PreEnqueue``)."""
 
 
-def assemble(profile: Profile, makers: Mapping[str, Maker] = MAKERS) -> Team:
+def assemble(profile: Profile, cluster: Cluster, makers: Mapping[str, Maker] = MAKERS) -> Team:
     """``makers`` that raise are the caller's to catch: they say what is wrong with the arguments."""
-    made = {name: makers[name](_given(profile, name)) for name in profile.plugins() if name in makers}
+    made = {name: makers[name](_given(profile, name), cluster) for name in profile.plugins() if name in makers}
 
     def at(point: str) -> tuple[Any, ...]:
         """A plugin of ours may do at one point what Kubernetes' does at two, or at two what that does at one."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from headgate.scheduling.cluster import Cluster
 from headgate.scheduling.configuration.parsing import parse_configuration
 from headgate.scheduling.configuration.registry import Entry, with_plugins
 from headgate.scheduling.configuration.values import Configuration
@@ -18,7 +19,7 @@ HEADER = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeScheduler
 def team(**profile: Any) -> Team:
     read = parse_configuration({**HEADER, "profiles": [profile]})
     assert isinstance(read, Configuration), [str(each) for each in read]
-    return assemble(read.profiles[0])
+    return assemble(read.profiles[0], Cluster())
 
 
 def names(lineup: Lineup) -> list[list[Any]]:
@@ -79,6 +80,6 @@ def test_plugins_from_elsewhere_are_made_from_a_mapping_and_name_their_annotatio
     }
     read = parse_configuration({**HEADER, "profiles": [profile]}, registry)
     assert isinstance(read, Configuration)
-    made = assemble(read.profiles[0], {**MAKERS, "Holds": Holds})
+    made = assemble(read.profiles[0], Cluster(), {**MAKERS, "Holds": lambda args, cluster: Holds(args)})
     assert [each.name for each in made.pre_enqueue] == ["SchedulingGates", "Holds"]
     assert made.annotations == {"a/b"}

@@ -1,0 +1,53 @@
+"""What plugins may look at besides the pod: the nodes with their pods, and the objects around them.
+
+The objects around are kept by parts, each in a module of its own: a part says what it wants to be told about, takes it
+in, and answers with the events that this is to waiting pods. A new part is an attribute and an entry in ``parts``.
+Who watches the API and tells us is ``control/scheduler/``; which pod is where, as far as it has a node, is the matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+from headgate.kube.resource import Resource
+from headgate.scheduling.events import Event
+from headgate.scheduling.namespaces import Namespaces
+from headgate.scheduling.nodes import NodeMatrix
+
+Object = Mapping[str, Any]
+
+
+class Part(Protocol):
+    """``watched``: the resources it is told about, and the fields it reads of each (``client/picking.py``)."""
+
+    @property
+    def watched(self) -> Mapping[Resource, tuple[str, ...]]: ...
+
+    def applied(self, resource: Resource, wire: Object, /) -> Iterable[Event]: ...
+
+    def removed(self, resource: Resource, namespace: str, name: str, /) -> Iterable[Event]: ...
+
+
+class Cluster:
+    def __init__(self) -> None:
+        self.matrix = NodeMatrix()
+        self.namespaces = Namespaces()
+        self.parts: tuple[Part, ...] = (self.namespaces,)
+        self._listeners: dict[Resource, list[Part]] = {}
+        for part in self.parts:
+            for resource in part.watched:
+                self._listeners.setdefault(resource, []).append(part)
+
+    def watched(self) -> dict[Resource, frozenset[str]]:
+        return {
+            resource: frozenset(field for part in parts for field in part.watched[resource])
+            for resource, parts in self._listeners.items()
+        }
+
+    def applied(self, resource: Resource, wire: Object) -> list[Event]:
+        """An object is new, or changed."""
+        return [event for part in self._listeners[resource] for event in part.applied(resource, wire)]
+
+    def removed(self, resource: Resource, namespace: str, name: str) -> list[Event]:
+        return [event for part in self._listeners[resource] for event in part.removed(resource, namespace, name)]

@@ -1,0 +1,40 @@
+"""The labels of namespaces, for terms that choose namespaces by them. A part of ``scheduling/cluster.py``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from headgate.kube.resource import NAMESPACES, Resource
+from headgate.scheduling.events import Event
+
+Labels = Mapping[str, str]
+
+_NONE: Final[Labels] = MappingProxyType({})
+
+
+class Namespaces:
+    watched: Final[Mapping[Resource, tuple[str, ...]]] = {NAMESPACES: ("metadata.labels",)}
+
+    def __init__(self) -> None:
+        self._labels: dict[str, Labels] = {}
+        self.version = 0
+        """Moves when a namespace comes, goes, or has other labels."""
+
+    def labels(self, name: str) -> Labels:
+        """None at all for a namespace that is not known."""
+        return self._labels.get(name, _NONE)
+
+    def applied(self, resource: Resource, wire: Mapping[str, Any], /) -> Iterable[Event]:
+        metadata = wire["metadata"]
+        name, labels = metadata["name"], metadata.get("labels") or {}
+        if self._labels.get(name) != labels:
+            self._labels[name] = labels
+            self.version += 1
+        return ()
+
+    def removed(self, resource: Resource, namespace: str, name: str, /) -> Iterable[Event]:
+        if self._labels.pop(name, None) is not None:
+            self.version += 1
+        return ()
