@@ -14,6 +14,7 @@ import msgspec
 
 from headgate.scheduling.changes import Change
 from headgate.scheduling.columns import Ints, Rows
+from headgate.scheduling.effects import Write
 from headgate.scheduling.labels import Mask
 from headgate.scheduling.nodes import NodeMatrix
 from headgate.scheduling.pod import Pod
@@ -241,9 +242,33 @@ class Permit(Plugin, Protocol):
 
 
 class PreBind(Plugin, Protocol):
-    """What has to be written before the binding; the shell does it, in order."""
+    """What has to be written before the binding; the shell does it, in order.
 
-    def pre_bind(self, pod: Pod, node_name: str, /) -> Sequence[Any]: ...
+    The first write that fails ends the attempt: the pod is unreserved and tried again.
+    """
+
+    def pre_bind(self, pod: Pod, node_name: str, /) -> Sequence[Write]: ...
+
+
+class Pending(msgspec.Struct, frozen=True):
+    """Not yet: ask again when one of these comes up."""
+
+    wakers: tuple[Waker, ...]
+
+
+@runtime_checkable
+class Awaits(Plugin, Protocol):
+    """A ``PreBind`` whose writes begin what somebody else finishes, a volume being made, say.
+
+    When all its writes are made, and again whenever one of the wakers of the last :class:`Pending` comes up, it is
+    asked whether the pod may be bound: ``None`` means yes, a text that it will not come to that, and why. After
+    ``timeout_s`` the engine gives up. In both cases of failure the pod is unreserved and tried again.
+    """
+
+    @property
+    def timeout_s(self) -> float: ...
+
+    def awaited(self, pod: Pod, node_name: str, /) -> Pending | str | None: ...
 
 
 class Bind(Plugin, Protocol):

@@ -64,7 +64,10 @@ def nobody_owns(gate: str) -> bool:
 
 
 class Event(msgspec.Struct, frozen=True):
-    """``old`` is None for what is new, ``new`` for what is gone. ``custom``: the label of events without an object."""
+    """``old`` is None for what is new, ``new`` for what is gone. ``custom``: the label of events without an object.
+
+    ``subject`` names the object for those who wait for that one alone: there may be many like it.
+    """
 
     resource: str
     action: str
@@ -72,6 +75,7 @@ class Event(msgspec.Struct, frozen=True):
     new: Any = None
     target: str | None = None
     custom: str = ""
+    subject: str = ""
 
     @property
     def label(self) -> str:
@@ -79,7 +83,8 @@ class Event(msgspec.Struct, frozen=True):
 
     @property
     def topics(self) -> tuple[Topic, ...]:
-        return (self.resource, self.action), (ANY, self.action)
+        general = (self.resource, self.action), (ANY, self.action)
+        return (*general, (self.resource, self.action, self.subject)) if self.subject else general
 
     @property
     def for_everyone(self) -> bool:
@@ -119,6 +124,11 @@ def _specific(resource: str, action: str) -> tuple[str, ...]:
     if action == ALL:
         return ADD, DELETE, *_specific(resource, UPDATE)
     return (action,)
+
+
+def on_one(resource: str, subject: str, *actions: str) -> tuple[Waker, ...]:
+    """The same for one object alone: however many others wait for others, its events find just these."""
+    return tuple(Waker((*each.topic, subject)) for each in on(resource, *actions) if isinstance(each.topic, tuple))
 
 
 def own_update(guard: Guard | None = None) -> tuple[Waker, ...]:

@@ -70,10 +70,12 @@ class Standing:
         """Catch up with the matrix; False if that cannot be done, and the question has to be asked anew."""
         matrix = self._matrix
         log = matrix.log
+        if self._current_stamp() != self._stamp:
+            return False
         if self._position == log.position:
             return True
         changes = log.since(self._position)
-        if changes is None or len(self.keys) != matrix.capacity or self._current_stamp() != self._stamp:
+        if changes is None or len(self.keys) != matrix.capacity:
             return False
         self._position = log.position
         self.unplaced = None

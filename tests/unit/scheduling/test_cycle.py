@@ -239,3 +239,28 @@ def test_with_a_share_of_the_nodes_each_search_begins_behind_the_last() -> None:
     cluster = Cluster(*(a_node(f"n{i:03}") for i in range(200)), percentage=50)
     chosen = [place(cluster, a_pod(f"p{i}", {"cpu": "1"})) for i in range(4)]
     assert chosen == ["n000", "n100", "n001", "n101"]
+
+
+class Shuttered:
+    """Says no to all nodes while it is shut, which no node and no pod can tell."""
+
+    name = "Shuttered"
+    reads: Reads = READS_PODS
+    is_shut = True
+
+    def stamp(self, shape: Shape, matrix: NodeMatrix, /) -> bool:
+        return self.is_shut
+
+    def filter(self, shape: Shape, matrix: NodeMatrix, rows: Rows | None, state: Any, /) -> Ints | None:
+        return np.full(matrix.size if rows is None else len(rows), int(self.is_shut), np.int64)
+
+    def reasons(self, shape: Shape, /) -> Sequence[Reason]:
+        return (Reason("node(s) shut"),)
+
+
+def test_what_is_remembered_is_forgotten_with_its_stamp_even_if_no_node_changed() -> None:
+    shuttered = Shuttered()
+    cluster = Cluster(a_node("n"), lineup=Lineup(filters=(shuttered,)))
+    assert [place(cluster, a_pod(name)) for name in "ab"] == ["0/1 nodes are available: 1 node(s) shut."] * 2
+    shuttered.is_shut = False
+    assert place(cluster, a_pod("c")) == "n"

@@ -138,3 +138,14 @@ def test_gates_are_eliminated_when_none_is_left_that_others_lift(
 def test_events_without_an_object_have_labels_of_their_own() -> None:
     assert events.UNSCHEDULABLE_TIMEOUT.label == "UnschedulableTimeout"
     assert events.force_activate("u").label == "ForceActivate"
+
+
+def test_who_waits_for_one_object_is_found_by_its_events_alone() -> None:
+    wakers = events.on_one(events.PERSISTENT_VOLUME_CLAIM, "default/mine", events.ADD, events.UPDATE)
+    assert stirred(wakers, Event(events.PERSISTENT_VOLUME_CLAIM, events.ADD, subject="default/mine"))
+    assert stirred(wakers, Event(events.PERSISTENT_VOLUME_CLAIM, events.UPDATE, subject="default/mine"))
+    assert not stirred(wakers, Event(events.PERSISTENT_VOLUME_CLAIM, events.ADD, subject="default/other"))
+    assert not stirred(wakers, Event(events.PERSISTENT_VOLUME_CLAIM, events.DELETE, subject="default/mine"))
+    assert stirred(
+        on(events.PERSISTENT_VOLUME_CLAIM, events.ADD), Event(events.PERSISTENT_VOLUME_CLAIM, events.ADD, subject="a/b")
+    )
