@@ -11,11 +11,11 @@ import statistics
 import time
 from typing import Any, Final
 
+from clusters import a_team
+from headgate.scheduling.cluster import Cluster
 from headgate.scheduling.contract import Placement
 from headgate.scheduling.cycle import Cycle
 from headgate.scheduling.node import Node, read_node
-from headgate.scheduling.nodes import NodeMatrix
-from headgate.scheduling.plugins.lineup import default_lineup
 from headgate.scheduling.pod import Pod, read_pod
 from headgate.scheduling.shape import Shapes
 
@@ -48,13 +48,13 @@ def _pod(number: int, shape: int) -> dict[str, Any]:
     }
 
 
-def cluster(nodes: int = NODES) -> NodeMatrix:
-    matrix = NodeMatrix()
+def make_cluster(nodes: int = NODES) -> Cluster:
+    cluster = Cluster()
     for number in range(nodes):
         read = read_node(_node(number))
         assert isinstance(read, Node)
-        matrix.node_applied(read)
-    return matrix
+        cluster.matrix.node_applied(read)
+    return cluster
 
 
 def pods(count: int, run: int, shapes: Shapes) -> list[Pod]:
@@ -66,8 +66,8 @@ def pods(count: int, run: int, shapes: Shapes) -> list[Pod]:
 def measure(run: int, percentage: int) -> list[float]:
     """Placements per second of CPU time, chunk by chunk."""
     shapes = Shapes()
-    matrix, waiting = cluster(), pods(PODS, run, shapes)
-    cycle = Cycle(matrix, default_lineup(), percentage)
+    cluster, waiting = make_cluster(), pods(PODS, run, shapes)
+    cycle = Cycle(cluster.matrix, a_team(cluster).lineup, percentage)
     rates = []
     for begin in range(0, PODS, CHUNK):
         start_s = time.process_time()

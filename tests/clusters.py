@@ -1,18 +1,22 @@
-"""Nodes and pods in wire form, as short to write as the test that needs them."""
+"""Nodes and pods in wire form, as short to write as the test that needs them, and a profile's cycle over them."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from headgate.scheduling import cluster as surroundings
+from headgate.scheduling.configuration.parsing import parse_configuration
+from headgate.scheduling.configuration.values import Configuration
 from headgate.scheduling.contract import Lineup
 from headgate.scheduling.cycle import Cycle
 from headgate.scheduling.node import Node, read_node
-from headgate.scheduling.nodes import NodeMatrix
-from headgate.scheduling.plugins.lineup import default_lineup
 from headgate.scheduling.pod import Pod, read_pod
+from headgate.scheduling.profile import Team, assemble
 from headgate.scheduling.shape import Shapes
 
 Object = dict[str, Any]
+
+HEADER = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 
 
 def a_node(name: str, *, taints: list[Object] | None = None, **more: Any) -> Object:
@@ -54,15 +58,23 @@ def node_of(wire: Object) -> Node:
     return found
 
 
-class Cluster:
-    """A matrix and a cycle over it, driven by wire objects."""
+def a_team(around: surroundings.Cluster, **profile: Any) -> Team:
+    """The plugins of a profile as a configuration document would have it; without more, the default profile."""
+    read = parse_configuration({**HEADER, "profiles": [profile]})
+    assert isinstance(read, Configuration), [str(each) for each in read]
+    return assemble(read.profiles[0], around)
 
-    def __init__(self, *nodes: Object, lineup: Lineup | None = None, percentage: int = 100) -> None:
+
+class Cluster:
+    """A matrix and a cycle over it, driven by wire objects; ``profile`` as in a configuration document."""
+
+    def __init__(self, *nodes: Object, lineup: Lineup | None = None, percentage: int = 100, **profile: Any) -> None:
         self.shapes = Shapes()
-        self.matrix = NodeMatrix(capacity=2)
+        self.around = surroundings.Cluster(capacity=2)
+        self.matrix = self.around.matrix
         for each in nodes:
             self.matrix.node_applied(node_of(each))
-        self.cycle = Cycle(self.matrix, lineup or default_lineup(), percentage)
+        self.cycle = Cycle(self.matrix, lineup or a_team(self.around, **profile).lineup, percentage)
 
     def apply(self, wire: Object) -> None:
         self.matrix.node_applied(node_of(wire))

@@ -11,23 +11,16 @@ from hypothesis import strategies as st
 from clusters import Cluster, a_node, a_pod, node_of
 from headgate.scheduling import fit_error
 from headgate.scheduling.contract import Placement, Unplaced
-from headgate.scheduling.plugins.allocation import (
-    Strategy,
-    least_allocated,
-    most_allocated,
-    requested_to_capacity_ratio,
-)
-from headgate.scheduling.plugins.lineup import default_lineup
-from headgate.scheduling.plugins.node_resources_fit import NodeResourcesFit
 from reference_scheduler import Answer, Points, Reference, has, requests
 
 Object = dict[str, Any]
 
 POINTS: Points = ((0, 0), (33, 7), (70, 2), (100, 10))
-STRATEGIES: dict[str, Strategy] = {
-    "LeastAllocated": least_allocated,
-    "MostAllocated": most_allocated,
-    "RequestedToCapacityRatio": requested_to_capacity_ratio(POINTS),
+LINE = {"shape": [{"utilization": percent, "score": score} for percent, score in POINTS]}
+STRATEGIES: dict[str, Object] = {
+    "LeastAllocated": {"type": "LeastAllocated"},
+    "MostAllocated": {"type": "MostAllocated"},
+    "RequestedToCapacityRatio": {"type": "RequestedToCapacityRatio", "requestedToCapacityRatio": LINE},
 }
 
 names = st.sampled_from(["a", "b", "c", "d", "e", "f"])
@@ -121,7 +114,8 @@ class Both:
 
     def __init__(self, strategy: str, percentage: int = 100) -> None:
         self.strategy = strategy
-        self.cluster = Cluster(lineup=default_lineup(NodeResourcesFit(STRATEGIES[strategy])), percentage=percentage)
+        fit = {"name": "NodeResourcesFit", "args": {"scoringStrategy": STRATEGIES[strategy]}}
+        self.cluster = Cluster(percentage=percentage, pluginConfig=[fit])
         self.nodes: dict[str, Object] = {}
         self.placed: dict[str, tuple[str, Object]] = {}
 

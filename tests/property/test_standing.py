@@ -21,7 +21,6 @@ from headgate.scheduling.contract import READS_PODS, Reads, Reason
 from headgate.scheduling.cycle import Cycle
 from headgate.scheduling.labels import Mask
 from headgate.scheduling.nodes import NodeMatrix
-from headgate.scheduling.plugins.lineup import default_lineup
 from headgate.scheduling.pod import Pod
 from headgate.scheduling.shape import Shape
 
@@ -109,7 +108,7 @@ class Crowd:
         return scores
 
 
-LINEUP = default_lineup()
+LINEUP = Cluster().cycle.lineup
 LINEUP = msgspec.structs.replace(
     LINEUP,
     pre_filters=(*LINEUP.pre_filters, Spread()),

@@ -30,8 +30,8 @@ class Part(Protocol):
 
 
 class Cluster:
-    def __init__(self) -> None:
-        self.matrix = NodeMatrix()
+    def __init__(self, capacity: int = 64) -> None:
+        self.matrix = NodeMatrix(capacity)
         self.namespaces = Namespaces()
         self.parts: tuple[Part, ...] = (self.namespaces,)
         self._listeners: dict[Resource, list[Part]] = {}

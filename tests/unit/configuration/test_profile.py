@@ -4,36 +4,38 @@ from __future__ import annotations
 
 from typing import Any
 
+from clusters import HEADER, a_team
 from headgate.scheduling.cluster import Cluster
 from headgate.scheduling.configuration.parsing import parse_configuration
 from headgate.scheduling.configuration.registry import Entry, with_plugins
 from headgate.scheduling.configuration.values import Configuration
-from headgate.scheduling.contract import Lineup
-from headgate.scheduling.plugins.lineup import default_lineup
 from headgate.scheduling.plugins.node_resources_fit import NodeResourcesFit
 from headgate.scheduling.profile import MAKERS, Team, assemble
 
-HEADER = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+FILTERS = (
+    *("NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit"),
+    *("VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone", "PodTopologySpread", "InterPodAffinity"),
+)
+SCORES = {
+    "TaintToleration": 3,
+    "NodeAffinity": 2,
+    "NodeResourcesFit": 1,
+    "PodTopologySpread": 2,
+    "InterPodAffinity": 2,
+    "NodeResourcesBalancedAllocation": 1,
+    "ImageLocality": 1,
+}
 
 
 def team(**profile: Any) -> Team:
-    read = parse_configuration({**HEADER, "profiles": [profile]})
-    assert isinstance(read, Configuration), [str(each) for each in read]
-    return assemble(read.profiles[0], Cluster())
+    return a_team(Cluster(), **profile)
 
 
-def names(lineup: Lineup) -> list[list[Any]]:
-    return [
-        [each.name for each in lineup.pre_filters],
-        [each.name for each in lineup.filters],
-        [each.name for each in lineup.pre_scores],
-        [(each.name, weight) for each, weight in lineup.scores],
-    ]
-
-
-def test_the_default_profile_is_the_default_lineup() -> None:
+def test_the_default_profile_asks_in_the_order_and_with_the_weights_of_kubernetes() -> None:
     made = team()
-    assert names(made.lineup) == names(default_lineup())
+    assert [each.name for each in made.lineup.filters] == [each for each in FILTERS if each in MAKERS]
+    weighed = [(each.name, weight) for each, weight in made.lineup.scores]
+    assert weighed == [each for each in SCORES.items() if each[0] in MAKERS]
     assert [each.name for each in made.pre_enqueue] == ["SchedulingGates"]
     assert made.queue_sort.name == "PrioritySort"
 

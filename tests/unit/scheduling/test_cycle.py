@@ -15,7 +15,6 @@ from headgate.scheduling.contract import READS_PODS, Lineup, Nominated, Placemen
 from headgate.scheduling.cycle import Cycle
 from headgate.scheduling.nodes import NodeMatrix
 from headgate.scheduling.nominations import Nominations
-from headgate.scheduling.plugins.lineup import default_lineup
 from headgate.scheduling.pod import Pod
 from headgate.scheduling.sampling import nodes_to_find, sample
 from headgate.scheduling.shape import Shape
@@ -85,7 +84,7 @@ def test_the_nominated_node_is_taken_if_it_will_do() -> None:
 def promised(cluster: Cluster, wire: Object, node: str) -> None:
     promises: Nominations[Pod] = Nominations()
     promises.promise(cluster.pod(wire), node)
-    cluster.cycle = Cycle(cluster.matrix, default_lineup(), promises=promises)
+    cluster.cycle = Cycle(cluster.matrix, cluster.cycle.lineup, promises=promises)
 
 
 def test_room_that_was_promised_to_a_pod_of_the_same_priority_is_taken() -> None:
@@ -193,7 +192,7 @@ class Preempts:
 
 
 def test_what_post_filters_say_comes_behind_the_reasons() -> None:
-    lineup = default_lineup()
+    lineup = Cluster().cycle.lineup
     said = msgspec.structs.replace(lineup, post_filters=(Preempts("no victims"), Preempts("none at all")))
     cluster = Cluster(a_node("a", cpu="0"), lineup=said)
     text = "0/1 nodes are available: 1 Insufficient cpu. no victims, none at all"
