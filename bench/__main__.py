@@ -1,4 +1,4 @@
-"""``python -m bench [NAME …]``: run all measurements, or those named."""
+"""``python -m bench [NAME …]``: run all measurements, or those named; one alone may be given options of its own."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import platform
 import sys
 
-from bench import apiserver, controllers, creates, cycle, size, store, transport, waiting
+from bench import apiserver, controllers, creates, cycle, scheduler, size, store, transport, waiting
 
 BENCHES = {
     "creates": creates.main,
@@ -17,19 +17,29 @@ BENCHES = {
     "transport": transport.main,
     "cycle": cycle.main,
     "waiting": waiting.main,
+    "scheduler": scheduler.main,
 }
+WITH_OPTIONS = {"scheduler": scheduler.main}
 
 
 def main() -> int:
+    if sys.argv[1:2] and sys.argv[1] in WITH_OPTIONS and any(each.startswith("-") for each in sys.argv[2:]):
+        _say_machine()
+        WITH_OPTIONS[sys.argv[1]](sys.argv[2:])
+        return 0
     wanted = sys.argv[1:] or list(BENCHES)
     unknown = [name for name in wanted if name not in BENCHES]
     if unknown:
         print(f"no such measurement: {', '.join(unknown)}; there are: {', '.join(BENCHES)}", file=sys.stderr)
         return 2
-    print(f"Python {platform.python_version()}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}")
+    _say_machine()
     for name in wanted:
         BENCHES[name]()
     return 0
+
+
+def _say_machine() -> None:
+    print(f"Python {platform.python_version()}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,161 @@
+"""A real API server filled with nodes and pods, quickly, for measuring schedulers: made, asked how far it is, emptied.
+
+Whether all pods have a node is asked with lists of one item, so that the question costs the server little. Pods of one
+round are in one namespace, which is emptied after it; parked pods have a namespace of their own and stay.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, Final
+
+import msgspec
+
+from harness.real import RealServer
+from headgate.client import writes
+from headgate.client.credentials.shell import find_access
+from headgate.client.http.shell import Http
+from headgate.client.kubeconfig import Access
+from headgate.client.transport import Request, Response, encode_query
+from headgate.kube.resource import NAMESPACES, NODES, PODS
+
+CONNECTIONS: Final = 16
+MEASURED: Final = "measured"
+PARKED: Final = "parked"
+GATE: Final = "bench.example/hold"
+_GLANCE_S: Final = 0.04
+_ALLOCATABLE: Final = {"cpu": "4", "memory": "32Gi", "pods": "110"}
+
+
+class Stuck(Exception):
+    """Something that was waited for did not happen in time."""
+
+
+class Cluster:
+    """Make it inside a running event loop."""
+
+    def __init__(self, server: RealServer) -> None:
+        self.server = server
+        self.transport = Http(access_to(str(server.kubeconfig)), pool=CONNECTIONS)
+
+    async def prepare(self, nodes: int) -> None:
+        for name in (MEASURED, PARKED):
+            await self._send(writes.create(NAMESPACES, "", {"metadata": {"name": name}}))
+
+        async def make(number: int) -> None:
+            await self._send(writes.create(NODES, "", _node(number)))
+
+        await self.each(range(nodes), make)
+
+    async def make_pods(self, count: int, scheduler: str, namespace: str = MEASURED, *, gated: bool = False) -> None:
+        async def make(number: int) -> None:
+            await self._send(writes.create(PODS, namespace, _pod(number, scheduler, gated)))
+
+        await self.each(range(count), make)
+
+    async def park(self, count: int, scheduler: str) -> None:
+        await self.make_pods(count, scheduler, PARKED, gated=True)
+
+    async def unpark(self) -> None:
+        await self._remove(PARKED)
+
+    async def each(self, numbers: Iterable[int], do: Callable[[int], Awaitable[None]]) -> None:
+        """With as many at once as there are connections."""
+        left = iter(numbers)
+
+        async def work() -> None:
+            for number in left:
+                await do(number)
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(CONNECTIONS):
+                group.create_task(work())
+
+    async def empty(self) -> None:
+        await self._remove(MEASURED)
+
+    async def _remove(self, namespace: str) -> None:
+        body = b'{"gracePeriodSeconds":0}'
+        await self._send(Request("DELETE", PODS.collection(namespace), "", writes.JSON, body, timeout_s=120))
+
+    async def first_bound(self, limit_s: float) -> float:
+        """When the first pod had a node."""
+
+        async def one() -> bool:
+            return not await self._none("spec.nodeName!=")
+
+        return await self.until(one, limit_s, "no pod got a node")
+
+    async def all_bound(self, limit_s: float) -> float:
+        """When every pod of the round had one."""
+        return await self.until(lambda: self._none("spec.nodeName="), limit_s, "pods are left without a node")
+
+    async def until(self, happened: Callable[[], Awaitable[bool]], limit_s: float, otherwise: str) -> float:
+        deadline_s = time.perf_counter() + limit_s
+        while not await happened():
+            if time.perf_counter() > deadline_s:
+                raise Stuck(f"{otherwise} after {limit_s:.0f} s")
+            await asyncio.sleep(_GLANCE_S)
+        return time.perf_counter()
+
+    async def uids(self) -> dict[str, str]:
+        """Of the pods of the round, by name."""
+        answer = await self._send(Request("GET", PODS.collection(MEASURED), "", writes.ACCEPT))
+        items = msgspec.json.decode(answer.body)["items"]
+        return {item["metadata"]["name"]: item["metadata"]["uid"] for item in items}
+
+    async def close(self) -> None:
+        await self.transport.close()
+
+    async def _none(self, selector: str) -> bool:
+        query = encode_query({"limit": "1", "fieldSelector": selector})
+        answer = await self._send(Request("GET", PODS.collection(MEASURED), query, writes.ACCEPT))
+        return not msgspec.json.decode(answer.body)["items"]
+
+    async def _send(self, request: Request) -> Response:
+        return await send(self.transport, request)
+
+
+async def send(transport: Http, request: Request) -> Response:
+    answer = await transport.request(request)
+    if not answer.ok:
+        raise RuntimeError(f"{request.method} {request.path}: {answer.status} {answer.body[:300]!r}")
+    return answer
+
+
+def access_to(kubeconfig: str) -> Access:
+    access = find_access(kubeconfig)
+    if isinstance(access, str):
+        raise ValueError(access)
+    return access
+
+
+def pod_name(number: int) -> str:
+    return f"pod-{number:05}"
+
+
+def node_name(number: int) -> str:
+    return f"node-{number:05}"
+
+
+def _node(number: int) -> dict[str, Any]:
+    name = node_name(number)
+    labels = {"topology.kubernetes.io/zone": f"zone-{number % 3}", "kubernetes.io/hostname": name}
+    ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
+    return {
+        "metadata": {"name": name, "labels": labels},
+        "status": {"capacity": _ALLOCATABLE, "allocatable": _ALLOCATABLE, "conditions": [ready]},
+    }
+
+
+def _pod(number: int, scheduler: str, gated: bool) -> dict[str, Any]:
+    resources = {"requests": {"cpu": "100m", "memory": "500Mi"}, "limits": {"memory": "500Mi"}}
+    spec: dict[str, Any] = {
+        "schedulerName": scheduler,
+        "containers": [{"name": "main", "image": "registry.example/app:1", "resources": resources}],
+    }
+    if gated:
+        spec["schedulingGates"] = [{"name": GATE}]
+    return {"metadata": {"name": pod_name(number), "labels": {"app": "bench"}}, "spec": spec}

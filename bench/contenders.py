@@ -1,0 +1,94 @@
+"""The schedulers that are measured, as processes: kube-scheduler at its best, and ``headgate run``.
+
+kube-scheduler's client may send 5,000 requests a second (it would send 50), it elects no leader and talks protobuf, as
+it does by default. Headgate runs with its defaults but for the election.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import yaml
+
+from bench.cluster import Stuck
+from bench.process import cpu_s
+from harness.embedded import HEADGATE
+from harness.processes import Process
+
+_REST_WINDOW_S: Final = 1.0
+_REST_CPU_S: Final = 0.05
+_GLANCE_S: Final = 0.2
+_QPS: Final = 5000
+
+
+class Contender(msgspec.Struct, frozen=True):
+    name: str
+    serves: str
+    """The ``schedulerName`` of its pods."""
+    command: Callable[[Path, Path, Path], list[str]]
+    """From the folder of the real binaries, the kubeconfig, and a folder for files."""
+
+
+def _kube_scheduler(programs: Path, kubeconfig: Path, folder: Path) -> list[str]:
+    config = folder / "kube-scheduler.yaml"
+    settings = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "clientConnection": {"kubeconfig": str(kubeconfig), "qps": _QPS, "burst": _QPS},
+        "leaderElection": {"leaderElect": False},
+    }
+    config.write_text(yaml.safe_dump(settings))
+    return [str(programs / "kube-scheduler"), f"--config={config}", "--secure-port=0"]
+
+
+def _headgate(programs: Path, kubeconfig: Path, folder: Path) -> list[str]:
+    return [str(HEADGATE), "run", "--kubeconfig", str(kubeconfig), "--no-leader-elect"]
+
+
+KUBE: Final = Contender("kube-scheduler", "default-scheduler", _kube_scheduler)
+OURS: Final = Contender("headgate", "headgate", _headgate)
+CONTENDERS: Final = {each.name: each for each in (KUBE, OURS)}
+
+
+@contextmanager
+def running(contender: Contender, programs: Path, kubeconfig: Path, folder: Path) -> Iterator[Process]:
+    process = Process(contender.command(programs, kubeconfig, folder), folder / f"{contender.name}.log")
+    try:
+        yield process
+    except Stuck as trouble:
+        raise Stuck(f"{contender.name}: {trouble}\n{process.tail()}") from trouble
+    finally:
+        process.stop()
+
+
+async def unless_it_ends(process: Process, waiting: Coroutine[Any, Any, float]) -> float:
+    """What is waited for; nobody waits for the work of a process that is gone."""
+    task = asyncio.ensure_future(waiting)
+    try:
+        while not task.done():
+            await asyncio.wait([task], timeout=_GLANCE_S)
+            if not process.running():
+                raise Stuck("it ended")
+        return task.result()
+    finally:
+        task.cancel()
+
+
+async def at_rest(process: Process, limit_s: float = 60.0) -> None:
+    """Until it does next to nothing for a while: its lists are read, or its Events written."""
+    deadline_s = time.perf_counter() + limit_s
+    used = [cpu_s(process.pid)]
+    looks = round(_REST_WINDOW_S / _GLANCE_S)
+    while len(used) <= looks or used[-1] - used[-1 - looks] > _REST_CPU_S:
+        if time.perf_counter() > deadline_s:
+            raise Stuck(f"it does not come to rest in {limit_s:.0f} s")
+        await asyncio.sleep(_GLANCE_S)
+        if not process.running():
+            raise Stuck("it ended")
+        used.append(cpu_s(process.pid))

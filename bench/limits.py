@@ -1,0 +1,58 @@
+"""How fast the API server lets anybody be: a loop that only binds, and one that lifts a gate and then binds.
+
+The loop decides nothing, watches nothing and tells no Events. What a scheduler reaches of it is its share of what is
+possible on this machine. ``python -m bench.limits KUBECONFIG COUNT`` is the process that lifts the gates of pods from
+outside while a scheduler is measured: it says ``ready``, waits for a line, and goes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from bench import report
+from bench.cluster import GATE, MEASURED, Cluster, access_to, node_name, pod_name, send
+from headgate.client import writes
+from headgate.client.http.shell import Http
+from headgate.client.transport import Request
+from headgate.kube.resource import PODS
+
+PATCHERS: Final = 8
+_LIFTED: Final[dict[str, Any]] = {"spec": {"schedulingGates": [{"$patch": "delete", "name": GATE}]}}
+_LIFTED_BYTES: Final = msgspec.json.encode(_LIFTED)
+
+
+async def bind_all(cluster: Cluster, nodes: int, uids: Mapping[str, str], *, lift: bool) -> None:
+    async def one(number: int) -> None:
+        name = pod_name(number)
+        if lift:
+            await send(cluster.transport, _lift(name))
+        await send(cluster.transport, writes.bind(MEASURED, name, uids[name], node_name(number % nodes)))
+
+    await cluster.each(range(len(uids)), one)
+
+
+def _lift(name: str) -> Request:
+    return Request("PATCH", PODS.object(MEASURED, name), "", writes.PATCHES["strategic"], _LIFTED_BYTES)
+
+
+async def lift_all(kubeconfig: str, count: int) -> None:
+    transport = Http(access_to(kubeconfig), pool=PATCHERS)
+    print("ready", flush=True)
+    sys.stdin.readline()
+    left = iter(range(count))
+
+    async def patcher() -> None:
+        for number in left:
+            await send(transport, _lift(pod_name(number)))
+
+    await asyncio.gather(*(patcher() for _ in range(PATCHERS)))
+    await transport.close()
+
+
+if __name__ == "__main__":
+    report.run(lift_all(sys.argv[1], int(sys.argv[2])))

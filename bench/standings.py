@@ -1,0 +1,118 @@
+"""Who was how fast: rounds taken in turns, ratios of what they found, bars, and rows for the tables.
+
+Every round meets all who are compared, one after the other, so that a busy minute of the machine meets them all. A
+ratio is the median of the ratios of the rounds.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from bench.contenders import KUBE, OURS
+from bench.rounds import Round
+
+RAW: Final = "raw limit"
+
+Found = dict[str, list[Round]]
+Take = Callable[[], Coroutine[Any, Any, Round]]
+Figure = Callable[[Round], float]
+
+
+class Bar(msgspec.Struct, frozen=True):
+    """What a ratio must reach, or may at most be."""
+
+    value: float
+    at_least: bool = True
+
+    def said(self, ratio: float) -> str:
+        met = ratio >= self.value if self.at_least else ratio <= self.value
+        sign = "≥" if self.at_least else "≤"
+        return f"{ratio:.2f}× (bar {sign} {self.value:g}×{'' if met else ', **missed**'})"
+
+
+MANY_NODES: Final = 5_000
+FASTER: Final = Bar(2.5)
+FASTER_WITH_MANY_NODES: Final = Bar(3.0)
+FASTER_UNGATED: Final = Bar(1.4)
+SHARE_UNGATED: Final = Bar(0.75)
+LESS_CPU: Final = Bar(0.5, at_least=False)
+PARKED_COST: Final = Bar(1.05, at_least=False)
+
+SPEED_HEADS: Final = (
+    "case",
+    "who",
+    "pods/s",
+    "of the raw limit",
+    "of kube-scheduler's",
+    "the same from the start of the process",
+    "CPU µs per pod",
+    "own CPU, of kube-scheduler's",
+)
+PARKED_HEADS: Final = ("who", "CPU per bind, none parked", "beside parked pods", "beside / none")
+
+
+async def in_turns(title: str, wanted: int, turns: Mapping[str, Take]) -> Found:
+    found: Found = {name: [] for name in turns}
+    for number in range(wanted):
+        for name, take in turns.items():
+            one = await take()
+            found[name].append(one)
+            cpu = ", ".join(f"{process} {each:,.0f}" for process, each in one.cpu_us.items())
+            whole = f" ({one.whole_rate:,.0f}/s from its start)" if one.whole_rate != one.rate else ""
+            load = os.getloadavg()[0]
+            print(
+                f"  {title}, round {number + 1}: {name:22} {one.rate:6,.0f}/s{whole}, CPU µs: {cpu}; load {load:.1f}",
+                flush=True,
+            )
+    return found
+
+
+def ratio(found: Found, above: str, below: str, figure: Figure) -> float:
+    return statistics.median(figure(a) / figure(b) for a, b in zip(found[above], found[below], strict=True))
+
+
+def _rate(one: Round) -> float:
+    return one.rate
+
+
+def _whole_rate(one: Round) -> float:
+    return one.whole_rate
+
+
+def own_cpu(one: Round) -> float:
+    """Of who was measured; it is named first."""
+    return next(iter(one.cpu_us.values()))
+
+
+def speed_rows(title: str, found: Found, nodes: int, *, ungated: bool) -> list[list[str]]:
+    faster = FASTER_UNGATED if ungated else FASTER_WITH_MANY_NODES if nodes >= MANY_NODES else FASTER
+    rows = []
+    for name, taken in found.items():
+        share, against, whole, cpu = "", "", "", ""
+        if name != RAW:
+            reached = ratio(found, name, RAW, _rate)
+            share = SHARE_UNGATED.said(reached) if ungated and name == OURS.name else f"{reached:.2f}×"
+        if name == OURS.name and KUBE.name in found:
+            against = faster.said(ratio(found, name, KUBE.name, _rate))
+            whole = "" if ungated else f"{ratio(found, name, KUBE.name, _whole_rate):.2f}×"
+            cpu = LESS_CPU.said(ratio(found, name, KUBE.name, own_cpu))
+        rate = f"{statistics.median(one.rate for one in taken):,.0f}/s"
+        rows.append([title, name, rate, share, against, whole, _middle_cpu(taken), cpu])
+    return rows
+
+
+def _middle_cpu(taken: list[Round]) -> str:
+    middles = {name: statistics.median(one.cpu_us[name] for one in taken) for name in taken[0].cpu_us}
+    return ", ".join(f"{name} {each:,.0f}" for name, each in middles.items())
+
+
+def parked_row(who: str, found: Found, *, ours: bool) -> list[str]:
+    alone, beside = found
+    times = ratio(found, beside, alone, own_cpu)
+    middles = [f"{statistics.median(own_cpu(one) for one in taken):,.0f} µs" for taken in found.values()]
+    return [who, *middles, PARKED_COST.said(times) if ours else f"{times:.2f}×"]
