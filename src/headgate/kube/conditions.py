@@ -16,6 +16,8 @@ POD_SCHEDULED: Final = "PodScheduled"
 POD_READY: Final = "Ready"
 UNSCHEDULABLE: Final = "Unschedulable"
 SCHEDULER_ERROR: Final = "SchedulerError"
+DISRUPTION_TARGET: Final = "DisruptionTarget"
+PREEMPTION_BY_SCHEDULER: Final = "PreemptionByScheduler"
 
 _TIMES: Final = ("lastTransitionTime", "lastUpdateTime", "lastHeartbeatTime")
 

@@ -217,10 +217,53 @@ class Nominated(msgspec.Struct, frozen=True):
     victims: tuple[Pod, ...] = ()
 
 
-class PostFilter(Plugin, Protocol):
-    """Looks for a way out for a pod that fits nowhere; a text says why there is none."""
+class NoWay(msgspec.Struct, frozen=True):
+    """There is no node where room can be made; what the pod was promised before is void."""
 
-    def post_filter(self, pod: Pod, unplaced: Unplaced, /) -> Nominated | str: ...
+    reason: str
+
+
+class Trial(Protocol):
+    """One node while pods are moved there and away in thought; at the end of the ``with`` all is as it was."""
+
+    def __enter__(self) -> Trial: ...
+
+    def __exit__(self, *raised: object) -> None: ...
+
+    def put(self, pod: Pod, /) -> None: ...
+
+    def take(self, pod: Pod, /) -> None: ...
+
+    def reasons(self) -> tuple[Reason, ...]:
+        """Why the pod in question would not do there now; nothing if it would."""
+
+
+class Ground(Protocol):
+    """What a plugin may try things out on: the cycle (``scheduling/cycle.py``)."""
+
+    @property
+    def matrix(self) -> NodeMatrix: ...
+
+    def trial(self, pod: Pod, row: int, /) -> Trial: ...
+
+    def promised_node(self, pod: Pod, /) -> str:
+        """Where room was made for the pod before; empty if nowhere."""
+
+    def is_promised(self, row: int, /) -> bool:
+        """Whether the node was promised to anybody."""
+
+    def question(self, pod: Pod, /) -> tuple[Hashable, bool]:
+        """What stands for all that is asked of nodes for this pod, and whether answers look at other nodes as well."""
+
+    @property
+    def epoch(self) -> Hashable:
+        """As long as it is the same, no node, pod on a node, or promise has changed."""
+
+
+class PostFilter(Plugin, Protocol):
+    """Looks for a way out for a pod that fits nowhere. A text says why none is looked for; promises stand then."""
+
+    def post_filter(self, pod: Pod, unplaced: Unplaced, ground: Ground, /) -> Nominated | NoWay | str: ...
 
 
 class Reserve(Plugin, Protocol):
@@ -308,3 +351,5 @@ class Unplaced(msgspec.Struct, frozen=True):
     resolvable: tuple[str, ...] = ()
     """Names of the nodes where taking pods away may help, in order."""
     nominated: Nominated | None = None
+    promise: str | None = ""
+    """The node that the pod is promised from now on; ``None`` lets an earlier promise stand."""

@@ -9,18 +9,19 @@ Which pod is next is the queue's business, writing the decision down the shell's
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Final, Protocol
 
 import msgspec
 import numpy as np
 
 from headgate.scheduling import fit_error
-from headgate.scheduling.changes import Change
 from headgate.scheduling.columns import Ints, Rows
 from headgate.scheduling.contract import (
     Keyed,
     Lineup,
+    Nominated,
+    NoWay,
     Placement,
     Plugin,
     Reason,
@@ -30,12 +31,14 @@ from headgate.scheduling.contract import (
     Wakes,
 )
 from headgate.scheduling.events import own_update
+from headgate.scheduling.labels import Mask
 from headgate.scheduling.nodes import NodeIndex, NodeMatrix
 from headgate.scheduling.pod import Pod
 from headgate.scheduling.question import PASSES, Orders, PluginFailed, Question, Refused, ask, filter_rows, score_rows
 from headgate.scheduling.sampling import ALL, nodes_to_find, sample
 from headgate.scheduling.shape import Shape
 from headgate.scheduling.standing import Standing
+from headgate.scheduling.trial import NodeTrial
 from headgate.waiting.waker import Waker
 
 _STANDINGS_BYTES: Final = 128 * 1024 * 1024
@@ -51,9 +54,14 @@ Outcome = Placement | Unplaced
 class Promises(Protocol):
     """Pods that were promised a node where room is being made (``scheduling/nominations.py``)."""
 
+    @property
+    def moves(self) -> int: ...
+
     def nodes(self) -> Sequence[str]: ...
 
     def on_node(self, node: str, /) -> Sequence[Pod]: ...
+
+    def node_of(self, uid: str, /) -> str | None: ...
 
 
 class Cycle:
@@ -81,7 +89,7 @@ class Cycle:
         if isinstance(outcome, Placement):
             self.matrix.assume(pod, NodeIndex(outcome.row))
             return outcome
-        return outcome if outcome.is_error else self._look_for_a_way_out(pod, outcome)
+        return outcome if outcome.is_error or pod.shape.problem else self._look_for_a_way_out(pod, outcome)
 
     def decide(self, pod: Pod) -> Outcome:
         shape = pod.shape
@@ -103,12 +111,16 @@ class Cycle:
             # Whatever else a plugin breaks must not stop the pods that it has nothing to do with.
             return Unplaced(f"scheduling failed: {broken!r}", is_error=True)
 
-    def _standing(self, pod: Pod) -> Standing | Question | Refused:
+    def _key(self, pod: Pod) -> Hashable:
         key: Hashable = pod.shape
         for each in self._keyed:
             own = each.key(pod)
             if own is not None:
                 key = (key, each.name, own)
+        return key
+
+    def _standing(self, pod: Pod) -> Standing | Question | Refused:
+        key = self._key(pod)
         found = self._standings.get(key)
         if found is not None:
             self._standings.move_to_end(key)
@@ -131,16 +143,16 @@ class Cycle:
     def _decide(self, pod: Pod, standing: Standing) -> Outcome:
         matrix = self.matrix
         feasible, order, bits = standing.feasible, standing.order, standing.bits
-        denied = self._denied(pod, standing.question, lambda row: bool(standing.feasible[row]))
+        denied = self._denied(pod, standing.question)
         if denied:
             rows = list(denied)
             feasible, order, bits = feasible.copy(), order.copy(), bits.copy()
             feasible[rows] = False
             order[rows] = [each[0] for each in denied.values()]
             bits[rows] = [each[1] for each in denied.values()]
-        nominated = matrix.row_of(pod.nominated_node) if pod.nominated_node else None
+        nominated = matrix.row_of(self.promised_node(pod))
         if nominated is not None and feasible[nominated]:
-            return Placement(pod.nominated_node, nominated, 1)
+            return Placement(matrix.name(nominated), nominated, 1)
         wanted = nodes_to_find(matrix.count, self._percentage) if self._percentage < ALL else matrix.count
         if wanted < matrix.count or denied:
             some, self._start = sample(feasible, matrix.by_name, self._start % matrix.count, wanted)
@@ -161,61 +173,73 @@ class Cycle:
         return Unplaced(
             fit_error.fit_error(self.matrix.count, counts.values()),
             self._rejections(shape, counts),
-            resolvable=self._resolvable(shape, order[:size], bits[:size]),
+            resolvable=self._names(self.matrix.by_name, self._curable(shape, order[:size], bits[:size])),
         )
 
-    def _denied(self, pod: Pod, question: Question, is_feasible: Callable[[int], bool]) -> dict[int, tuple[int, int]]:
-        """Rows where the pod fits now, but not beside pods of its priority or more that were promised room there."""
+    def _denied(self, pod: Pod, question: Question) -> dict[int, tuple[int, int]]:
+        """Rows where the pod does not fit beside pods of its priority or more that were promised room there."""
         found: dict[int, tuple[int, int]] = {}
         for name in self._promises.nodes() if self._promises is not None else ():
             row = self.matrix.row_of(name)
-            if row is None or self._promises is None or not is_feasible(row):
+            there = () if row is None else self._promised(pod, row)
+            if row is None or not there:
                 continue
-            there = [
-                each
-                for each in self._promises.on_node(name)
-                if each.priority >= pod.priority and each.uid != pod.uid and self.matrix.home(each.uid) is None
-            ]
-            rejected = self._filter_one(question, row, [Change(row, each, 1) for each in there]) if there else None
+            with NodeTrial(question, self.matrix, row) as trial:
+                rejected = trial.rejected_beside(there)
             if rejected is not None:
                 found[row] = rejected
         return found
 
-    def _resolvable(self, shape: Shape, order: Orders, bits: Ints) -> tuple[str, ...]:
-        """Nodes that are rejected only for reasons that room would cure."""
+    def _promised(self, pod: Pod, row: int) -> Sequence[Pod]:
+        """Pods that are counted as if they ran on a node when this one is put to it."""
+        if self._promises is None:
+            return ()
+        return [
+            each
+            for each in self._promises.on_node(self.matrix.name(row))
+            if each.priority >= pod.priority and each.uid != pod.uid and self.matrix.home(each.uid) is None
+        ]
+
+    def _curable(self, shape: Shape, order: Orders, bits: Ints) -> Mask:
+        """Which are rejected only for reasons that room would cure."""
         cured = np.zeros(len(order), np.bool_)
         for number, plugin in enumerate(self.lineup.filters):
             mask = sum(1 << i for i, each in enumerate(plugin.reasons(shape)) if each.unresolvable)
             cured |= (order == number) & (bits & mask == 0)
-        by_name = self.matrix.by_name
-        return tuple(self.matrix.name(row) for row in by_name[cured[by_name]].tolist())
+        return cured
+
+    def _names(self, rows: Rows, mask: Mask) -> tuple[str, ...]:
+        """Of those rows that a mask over all rows has."""
+        return tuple(map(self.matrix.name, rows[mask[rows]].tolist()))
 
     def _decide_among_named(self, pod: Pod, question: Question) -> Outcome:
         """Few nodes, named by the pod (a daemon's, say): asked about directly, nothing is kept."""
         matrix, shape, filters = self.matrix, question.shape, self.lineup.filters
-        order, bits, left, total = self._score_named(pod, question)
+        rows, order, bits, left, total = self._score_named(pod, question)
         if len(left):
-            row = int(left[int(total.argmax())])
-            return Placement(matrix.name(row), row, len(left))
+            nominated = matrix.row_of(self.promised_node(pod))
+            row = nominated if nominated is not None and nominated in left else int(left[int(total.argmax())])
+            return Placement(matrix.name(row), row, 1 if row == nominated else len(left))
         counts = fit_error.count_reasons(filters, shape, order, bits)
         others = f"node(s) didn't satisfy plugin(s) [{' '.join(question.named_by)}]"
         unseen = {others: matrix.count - len(order)} if matrix.count > len(order) else {}
         for name in question.named_by:
             counts.setdefault(name, Counter())
         return Unplaced(
-            fit_error.fit_error(matrix.count, (*counts.values(), Counter(unseen))), self._rejections(shape, counts)
+            fit_error.fit_error(matrix.count, (*counts.values(), Counter(unseen))),
+            self._rejections(shape, counts),
+            resolvable=tuple(map(matrix.name, rows[self._curable(shape, order, bits)].tolist())),
         )
 
-    def _score_named(self, pod: Pod, question: Question) -> tuple[Orders, Ints, Rows, Ints]:
-        """Who rejects which of the named nodes, by name, and why; and the rows that are left, with their scores."""
+    def _score_named(self, pod: Pod, question: Question) -> tuple[Rows, Orders, Ints, Rows, Ints]:
+        """The named nodes, by name; who rejects them and why; and the rows that are left, with their scores."""
         matrix, shape = self.matrix, question.shape
         known = sorted(name for name in question.names or () if matrix.row_of(name) is not None)
         rows = np.array([matrix.row_of(name) for name in known], np.intp)
         found = filter_rows(question.filters, shape, matrix, rows)
         order = np.full(len(rows), PASSES, np.int8) if found is None else found[0]
         bits = np.zeros(len(rows), np.int64) if found is None else found[1]
-        denied = self._denied(pod, question, lambda row: bool((order[rows == row] == PASSES).any()))
-        for row, why in denied.items():
+        for row, why in self._denied(pod, question).items():
             order[rows == row], bits[rows == row] = why
         left = rows[order == PASSES]
         total = np.zeros(len(left), np.int64)
@@ -224,7 +248,7 @@ class Cycle:
             if step.normalize is not None:
                 score = step.normalize.normalize(score, step.normalize.scale(score))
             total += step.weight * score
-        return order, bits, left, total
+        return rows, order, bits, left, total
 
     def scores(self, pod: Pod) -> dict[str, int]:
         """Every node that would do, by name, with its score among them: for whoever asks why it was chosen."""
@@ -232,44 +256,43 @@ class Cycle:
         if isinstance(found, Standing):
             return {self.matrix.name(row): found.score_of(row) for row in np.flatnonzero(found.feasible).tolist()}
         if isinstance(found, Question):
-            _, _, left, total = self._score_named(pod, found)
+            *_, left, total = self._score_named(pod, found)
             return {self.matrix.name(row): int(score) for row, score in zip(left.tolist(), total, strict=True)}
         return {}
 
     # -- trials -------------------------------------------------------------------------------------------------------
 
-    def probe(self, pod: Pod, row: int, plus: Iterable[Pod] = (), without: Iterable[Pod] = ()) -> tuple[Reason, ...]:
-        """Why the pod would not do on a node if some pods came there and others left; nothing if it would.
-
-        The node is left as it was.
-        """
+    def trial(self, pod: Pod, row: int, /) -> NodeTrial:
+        """Of this pod on this node, beside pods that were promised room there, as others come and go."""
         found = self._standing(pod)
-        if isinstance(found, Refused):
-            return (found.reason,)
-        question = found if isinstance(found, Question) else found.question
-        changes = [Change(row, each, 1) for each in plus] + [Change(row, each, -1) for each in without]
-        rejected = self._filter_one(question, row, changes)
-        if rejected is None:
-            return ()
-        reasons = self.lineup.filters[rejected[0]].reasons(question.shape)
-        return tuple(fit_error.reasons_in(reasons, rejected[1]))
+        question = found.question if isinstance(found, Standing) else found
+        return NodeTrial(question, self.matrix, row, self._promised(pod, row))
 
-    def _filter_one(self, question: Question, row: int, changes: Sequence[Change]) -> tuple[int, int] | None:
-        """The filter that rejects one node after some changes there, and its reasons; the changes are undone."""
-        for change in changes:
-            self._try(question, change)
-        try:
-            found = filter_rows(question.filters, question.shape, self.matrix, np.array([row], np.intp))
-        finally:
-            for change in reversed(changes):
-                self._try(question, msgspec.structs.replace(change, sign=-change.sign))
-        return None if found is None or found[0][0] == PASSES else (int(found[0][0]), int(found[1][0]))
+    def probe(self, pod: Pod, row: int, plus: Iterable[Pod] = (), without: Iterable[Pod] = ()) -> tuple[Reason, ...]:
+        """Why the pod would not do on a node if some pods came there and others left; nothing if it would."""
+        with self.trial(pod, row) as trial:
+            for each in plus:
+                trial.put(each)
+            for each in without:
+                trial.take(each)
+            return trial.reasons()
 
-    def _try(self, question: Question, change: Change) -> None:
-        if change.pod is not None:
-            self.matrix.charge(change.row, change.pod, change.sign)
-            for state in question.followers:
-                state.follow(change)
+    def promised_node(self, pod: Pod, /) -> str:
+        """Ours counts before the API's, which may not show it yet."""
+        return (self._promises and self._promises.node_of(pod.uid)) or pod.nominated_node
+
+    def is_promised(self, row: int, /) -> bool:
+        return self._promises is not None and bool(self._promises.on_node(self.matrix.name(row)))
+
+    def question(self, pod: Pod, /) -> tuple[Hashable, bool]:
+        found = self._standing(pod)
+        question = found.question if isinstance(found, Standing) else found
+        stamps = tuple(each.stamp(pod.shape, self.matrix) for each in self._stamped)
+        return (self._key(pod), stamps), isinstance(question, Question) and bool(question.followers)
+
+    @property
+    def epoch(self) -> Hashable:
+        return self.matrix.log.position, 0 if self._promises is None else self._promises.moves
 
     # -- saying why ---------------------------------------------------------------------------------------------------
 
@@ -288,14 +311,19 @@ class Cycle:
         return plugin.wakers(shape) if isinstance(plugin, Wakes) else ()
 
     def _look_for_a_way_out(self, pod: Pod, unplaced: Unplaced) -> Unplaced:
+        if not self.lineup.post_filters:
+            return unplaced
         texts: list[str] = []
+        promise: str | None = None
         for each in self.lineup.post_filters:
             try:
-                found = each.post_filter(pod, unplaced)
+                found = each.post_filter(pod, unplaced, self)
             except Exception as broken:
                 found = str(PluginFailed(each.name, "PostFilter", broken))
-            if not isinstance(found, str):
-                return msgspec.structs.replace(unplaced, nominated=found)
-            texts.append(found)
+            if isinstance(found, Nominated):
+                return msgspec.structs.replace(unplaced, nominated=found, promise=found.node_name)
+            if isinstance(found, NoWay):
+                promise = ""
+            texts.append(found.reason if isinstance(found, NoWay) else found)
         message = " ".join((unplaced.message, ", ".join(filter(None, texts)))).rstrip()
-        return msgspec.structs.replace(unplaced, message=message)
+        return msgspec.structs.replace(unplaced, message=message, promise=promise)

@@ -44,6 +44,8 @@ class NodeMatrix:
         self.taint_sets: list[Taints] = [()]
         self.size = 0
         """Rows in use, holes included."""
+        self.moves: list[int] = [0] * capacity
+        """Per row how often something changed that preemption looks at: the node, its pods, when they started."""
         self.layout = 0
         """Moves when nodes come or go: then rows, their number, or the order of names is another."""
         self.set_aside: dict[str, str] = {}
@@ -128,7 +130,7 @@ class NodeMatrix:
         self.taint_set[row] = self._number_of(node.taints)
         self.labels.set(row, node.name, node.labels)
         self.images.set(row, node.images)
-        self.log.add(Change(row))
+        self._tell(Change(row))
         for pod in self._strays.pop(node.name, {}).values():
             del self._stray_at[pod.uid]
             self.set_aside.pop(f"pod/{pod.uid}", None)
@@ -160,7 +162,7 @@ class NodeMatrix:
         self.images.remove(row)
         self._holes.append(row)
         self.layout += 1
-        self.log.add(Change(row))
+        self._tell(Change(row))
 
     def _open_row(self, node: Node) -> NodeIndex:
         row = NodeIndex(self._holes.pop() if self._holes else self.size)
@@ -180,6 +182,7 @@ class NodeMatrix:
         self.is_node = np.append(self.is_node, np.zeros(more, np.bool_))
         self.unschedulable = np.append(self.unschedulable, np.zeros(more, np.bool_))
         self.taint_set = np.append(self.taint_set, np.zeros(more, np.int32))
+        self.moves += [0] * more
         self._nodes += [None] * more
         self._pods_on += [{} for _ in range(more)]
 
@@ -205,6 +208,7 @@ class NodeMatrix:
             old = self._pods_on[row][pod.uid]
             if row == wanted and old.shape is pod.shape and old.labels == pod.labels and old.deleting is pod.deleting:
                 self._pods_on[row][pod.uid] = pod
+                self.moves[row] += old.started_s != pod.started_s
                 return
         self.pod_removed(pod.uid)
         if pod.shape.problem:
@@ -248,22 +252,29 @@ class NodeMatrix:
         return self._assumed
 
     def charge(self, row: int, pod: Pod, sign: int) -> None:
-        """Count a pod in (+1) or out (-1) of a row's sums, and nothing else: for a trial that its caller undoes."""
+        """Count a pod in (+1) or out (-1) of a row, and tell nobody: for a trial that its caller undoes."""
         self.columns.take(row, pod.shape, sign)
         if pod.shape.ports:
             self.ports.take(row, pod.shape.ports, sign)
+        if sign > 0:
+            self._pods_on[row][pod.uid] = pod
+        else:
+            del self._pods_on[row][pod.uid]
 
     def _put(self, row: NodeIndex, pod: Pod) -> None:
         self.charge(row, pod, 1)
-        self._pods_on[row][pod.uid] = pod
         self._home[pod.uid] = row
-        self.log.add(Change(row, pod, 1))
+        self._tell(Change(row, pod, 1))
 
     def _take(self, uid: str) -> None:
         row = self._home.pop(uid)
-        pod = self._pods_on[row].pop(uid)
+        pod = self._pods_on[row][uid]
         self.charge(row, pod, -1)
-        self.log.add(Change(row, pod, -1))
+        self._tell(Change(row, pod, -1))
+
+    def _tell(self, change: Change) -> None:
+        self.moves[change.row] += 1
+        self.log.add(change)
 
     def _stray(self, pod: Pod) -> None:
         self._strays.setdefault(pod.node_name, {})[pod.uid] = pod

@@ -17,6 +17,8 @@ class Nominations(Generic[P]):
     def __init__(self) -> None:
         self._by_node: dict[str, dict[str, P]] = {}
         self._node_of: dict[str, str] = {}
+        self.moves = 0
+        """Moves with every promise that is made or taken back."""
 
     def __len__(self) -> int:
         return len(self._node_of)
@@ -36,6 +38,7 @@ class Nominations(Generic[P]):
         """Instead of any earlier promise; an empty node takes it back."""
         self.forget(pod.uid)
         if node:
+            self.moves += 1
             self._node_of[pod.uid] = node
             self._by_node.setdefault(node, {})[pod.uid] = pod
 
@@ -48,6 +51,7 @@ class Nominations(Generic[P]):
         node = self._node_of.pop(uid, None)
         if node is None:
             return
+        self.moves += 1
         there = self._by_node[node]
         del there[uid]
         if not there:

@@ -51,6 +51,10 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     terminal: bool = False
     generation: int = 0
     scheduled: Scheduled | None = None
+    preemption_policy: str = ""
+    started_s: float | None = None
+    disruption: str = ""
+    """Why the pod is to be disrupted, if it is: the reason of its condition ``DisruptionTarget``."""
 
     @property
     def key(self) -> str:
@@ -92,6 +96,9 @@ def _read(wire: Mapping[str, Any], shapes: Shapes, annotations: Collection[str])
         terminal=status.get("phase") in TERMINAL_PHASES,
         generation=metadata.get("generation") or 0,
         scheduled=_read_scheduled(status.get("conditions")),
+        preemption_policy=intern(spec.get("preemptionPolicy") or ""),
+        started_s=_read_started(status.get("startTime")),
+        disruption=_read_disruption(status.get("conditions")),
     )
 
 
@@ -111,3 +118,13 @@ def _read_scheduled(listed: list[conditions.Condition] | None) -> Scheduled | No
         intern(found.get("message") or ""),
         found.get("observedGeneration") or 0,
     )
+
+
+def _read_started(time: str | None) -> float | None:
+    found = parse_time(time or "")
+    return None if isinstance(found, str) else float(found)
+
+
+def _read_disruption(listed: list[conditions.Condition] | None) -> str:
+    found = conditions.find(listed, conditions.DISRUPTION_TARGET)
+    return intern(found.get("reason") or "") if found is not None and found.get("status") == "True" else ""

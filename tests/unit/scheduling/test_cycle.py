@@ -11,7 +11,17 @@ import pytest
 
 from clusters import Cluster, a_node, a_pod
 from headgate.scheduling.columns import Ints, Rows
-from headgate.scheduling.contract import READS_PODS, Lineup, Nominated, Placement, Reads, Reason, Unplaced
+from headgate.scheduling.contract import (
+    READS_PODS,
+    Ground,
+    Lineup,
+    Nominated,
+    NoWay,
+    Placement,
+    Reads,
+    Reason,
+    Unplaced,
+)
 from headgate.scheduling.cycle import Cycle
 from headgate.scheduling.nodes import NodeMatrix
 from headgate.scheduling.nominations import Nominations
@@ -94,6 +104,14 @@ def test_room_that_was_promised_to_a_pod_of_the_same_priority_is_taken() -> None
     text = "0/2 nodes are available: 2 Insufficient cpu."
     assert place(cluster, a_pod("q", {"cpu": "2"}, priority=5)) == text
     assert place(cluster, a_pod("r", {"cpu": "2"}, priority=6)) == "a"
+
+
+def test_reasons_are_those_beside_promised_pods_also_where_there_is_no_room_without_them() -> None:
+    cluster = Cluster(a_node("a", cpu="4", memory="4Gi"))
+    cluster.bind(a_pod("there", {"memory": "4Gi"}), "a")
+    promised(cluster, a_pod("winner", {"cpu": "3"}, priority=5), "a")
+    text = "0/1 nodes are available: 1 Insufficient cpu, 1 Insufficient memory."
+    assert place(cluster, a_pod("p", {"cpu": "2", "memory": "1Gi"}, priority=5)) == text
 
 
 def test_promised_room_also_counts_for_a_pod_that_names_its_node() -> None:
@@ -184,10 +202,10 @@ def test_a_plugin_that_breaks_rejects_its_pod_by_name_and_no_other() -> None:
 class Preempts:
     name = "Preempts"
 
-    def __init__(self, answer: Nominated | str) -> None:
+    def __init__(self, answer: Nominated | NoWay | str) -> None:
         self.answer = answer
 
-    def post_filter(self, pod: Pod, unplaced: Unplaced, /) -> Nominated | str:
+    def post_filter(self, pod: Pod, unplaced: Unplaced, ground: Ground, /) -> Nominated | NoWay | str:
         return self.answer
 
 
@@ -202,6 +220,21 @@ def test_what_post_filters_say_comes_behind_the_reasons() -> None:
     outcome = found.cycle.place(found.pod(a_pod("p", {"cpu": "1"})))
     assert isinstance(outcome, Unplaced)
     assert outcome.nominated == Nominated("a")
+    assert outcome.promise == "a"
+
+
+@pytest.mark.parametrize(
+    ("answers", "promise"),
+    [((), ""), (("not now",), None), (("not now", NoWay("nowhere")), ""), ((NoWay("no"), "x"), "")],
+)
+def test_a_promise_stands_until_it_is_known_that_nothing_can_come_of_it(
+    answers: tuple[NoWay | str, ...], promise: str | None
+) -> None:
+    lineup = msgspec.structs.replace(default_lineup(), post_filters=tuple(map(Preempts, answers)))
+    cluster = Cluster(a_node("a", cpu="0"), lineup=lineup)
+    outcome = cluster.cycle.place(cluster.pod(a_pod("p", {"cpu": "1"})))
+    assert isinstance(outcome, Unplaced)
+    assert outcome.promise == promise
 
 
 @pytest.mark.parametrize(

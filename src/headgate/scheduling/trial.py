@@ -1,0 +1,97 @@
+"""A trial: one node and a pod that might go there, while other pods come and go in thought.
+
+The matrix and the plugins' states are moved along for real, so that plugins need not know, and moved back at the end.
+What depends on the node object alone is asked once. Pods that were promised room on the node count twice over: the pod
+in question has to fit beside them, and without them as well, since they may end up elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from headgate.scheduling.changes import Change
+from headgate.scheduling.contract import Reason
+from headgate.scheduling.fit_error import reasons_in
+from headgate.scheduling.nodes import NodeMatrix
+from headgate.scheduling.pod import Pod
+from headgate.scheduling.question import PASSES, FilterStep, Question, Refused, filter_rows
+
+Rejected = tuple[int, int]
+"""The number of the filter that rejects the node, and the bits of its reasons."""
+
+_NOBODY: Final = (PASSES, 0)
+
+
+class NodeTrial:
+    def __init__(
+        self, question: Question | Refused, matrix: NodeMatrix, row: int, promised: Sequence[Pod] = ()
+    ) -> None:
+        self._question = question
+        self._followers = () if isinstance(question, Refused) else question.followers
+        self._matrix = matrix
+        self._row = row
+        self._rows = np.array([row], np.intp)
+        self._promised = promised
+        self._moved: list[tuple[Pod, int]] = []
+        self._by_node: Rejected | None = None
+
+    def __enter__(self) -> NodeTrial:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        while self._moved:
+            pod, sign = self._moved.pop()
+            self._move(pod, -sign)
+
+    def put(self, pod: Pod, /) -> None:
+        self._move(pod, 1)
+        self._moved.append((pod, 1))
+
+    def take(self, pod: Pod, /) -> None:
+        self._move(pod, -1)
+        self._moved.append((pod, -1))
+
+    def reasons(self) -> tuple[Reason, ...]:
+        question = self._question
+        if isinstance(question, Refused):
+            return (question.reason,)
+        found = (self._rejected_beside(question, self._promised) if self._promised else None) or self._rejected(
+            question
+        )
+        if found is None:
+            return ()
+        step = next(each for each in question.filters if each.order == found[0])
+        return tuple(reasons_in(step.plugin.reasons(question.shape), found[1]))
+
+    def rejected_beside(self, others: Sequence[Pod]) -> Rejected | None:
+        """By the first filter that does so if these pods ran there too."""
+        return None if isinstance(self._question, Refused) else self._rejected_beside(self._question, others)
+
+    def _rejected_beside(self, question: Question, others: Sequence[Pod]) -> Rejected | None:
+        for each in others:
+            self._move(each, 1)
+        try:
+            return self._rejected(question)
+        finally:
+            for each in reversed(others):
+                self._move(each, -1)
+
+    def _rejected(self, question: Question) -> Rejected | None:
+        if self._by_node is None:
+            self._by_node = self._ask(question, question.node_filters)
+        found = min(self._by_node, self._ask(question, question.pod_filters), key=lambda each: each[0])
+        return None if found[0] == PASSES else found
+
+    def _ask(self, question: Question, steps: tuple[FilterStep, ...]) -> Rejected:
+        found = filter_rows(steps, question.shape, self._matrix, self._rows)
+        return _NOBODY if found is None else (int(found[0][0]), int(found[1][0]))
+
+    def _move(self, pod: Pod, sign: int) -> None:
+        self._matrix.charge(self._row, pod, sign)
+        if self._followers:
+            change = Change(self._row, pod, sign)
+            for state in self._followers:
+                state.follow(change)
