@@ -230,7 +230,7 @@ def test_what_post_filters_say_comes_behind_the_reasons() -> None:
 def test_a_promise_stands_until_it_is_known_that_nothing_can_come_of_it(
     answers: tuple[NoWay | str, ...], promise: str | None
 ) -> None:
-    lineup = msgspec.structs.replace(default_lineup(), post_filters=tuple(map(Preempts, answers)))
+    lineup = msgspec.structs.replace(Cluster().cycle.lineup, post_filters=tuple(map(Preempts, answers)))
     cluster = Cluster(a_node("a", cpu="0"), lineup=lineup)
     outcome = cluster.cycle.place(cluster.pod(a_pod("p", {"cpu": "1"})))
     assert isinstance(outcome, Unplaced)
