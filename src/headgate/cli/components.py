@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from headgate.cli.plan import Plan
+from headgate.cli.plan import Plan, UpProblem
+from headgate.cli.scheduler import default_configuration, installed_plugins, maker
 from headgate.cli.server import Served, keep
+from headgate.control.scheduler.shell import keep_scheduling
 from headgate.control.shell import keep_running
 from headgate.nodes.hollow import Hollow
 from headgate.nodes.options import RESOURCES, Options
@@ -28,7 +31,11 @@ from headgate.owners.stray_pods import StrayPods
 
 Start = Callable[[Plan, Served, contextlib.AsyncExitStack], Awaitable[None]]
 
+SCHEDULERS: Final = ("headgate", "volcano", "default-scheduler")
+"""The names of schedulers that pods may ask for here: there is no other one in this cluster."""
+
 _NODES_S: Final = 10.0
+_log: Final = logging.getLogger(__name__)
 
 
 async def start(plan: Plan, served: Served, stack: contextlib.AsyncExitStack) -> None:
@@ -60,4 +67,16 @@ def _controllers(authority: str) -> list[Controller]:
     return [Namespaces(), Collector(), StrayPods(), ServiceAccounts(), RootCertificates(authority), RoleSums()]
 
 
-_STARTS: Final[dict[str, Start]] = {"nodes": _start_nodes, "controllers": _start_controllers}
+async def _start_scheduler(plan: Plan, served: Served, stack: contextlib.AsyncExitStack) -> None:
+    found = installed_plugins(_log.warning)
+    make = maker(default_configuration(SCHEDULERS, found), found, plan.features)
+    if isinstance(make, str):
+        raise UpProblem(make)
+    keep(stack, keep_scheduling(make, served.client("headgate-scheduler")))
+
+
+_STARTS: Final[dict[str, Start]] = {
+    "nodes": _start_nodes,
+    "controllers": _start_controllers,
+    "scheduler": _start_scheduler,
+}

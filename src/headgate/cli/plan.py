@@ -15,7 +15,7 @@ from headgate.cli.credentials import Access
 from headgate.kube import quantity, timestamps
 from headgate.kube.features import Features
 
-COMPONENTS: Final = ("apiserver", "nodes", "controllers")
+COMPONENTS: Final = ("apiserver", "nodes", "controllers", "scheduler")
 
 
 class UpProblem(Exception):

@@ -7,11 +7,12 @@ rejected the pod with its own name (``queue.py``), so a broken plugin stops the 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, Protocol, runtime_checkable
 
 import msgspec
 
+from headgate.scheduling import effects
 from headgate.scheduling.changes import Change
 from headgate.scheduling.columns import Ints, Rows
 from headgate.scheduling.effects import Write
@@ -284,13 +285,23 @@ class Permit(Plugin, Protocol):
     def permit(self, pod: Pod, node_name: str, /) -> Rejection | Wait | None: ...
 
 
+@runtime_checkable
+class Releases(Plugin, Protocol):
+    """A Permit plugin that lets pods go that it held, or turns them away: by uid, since it was last asked.
+
+    It is asked after each pod that came to it: the last of a group may let the others go.
+    """
+
+    def released(self) -> Mapping[str, Rejection | None]: ...
+
+
 class PreBind(Plugin, Protocol):
     """What has to be written before the binding; the shell does it, in order.
 
     The first write that fails ends the attempt: the pod is unreserved and tried again.
     """
 
-    def pre_bind(self, pod: Pod, node_name: str, /) -> Sequence[Write]: ...
+    def pre_bind(self, pod: Pod, node_name: str, /) -> Sequence[Write] | Rejection: ...
 
 
 class Pending(msgspec.Struct, frozen=True):
@@ -317,11 +328,13 @@ class Awaits(Plugin, Protocol):
 class Bind(Plugin, Protocol):
     """What binds the pod, or ``None`` if another plugin does."""
 
-    def bind(self, pod: Pod, node_name: str, /) -> Any | None: ...
+    def bind(self, pod: Pod, node_name: str, /) -> effects.Bind | Write | None: ...
 
 
 class PostBind(Plugin, Protocol):
-    def post_bind(self, pod: Pod, node_name: str, /) -> Sequence[Any]: ...
+    """What is left to write for a pod that is bound."""
+
+    def post_bind(self, pod: Pod, node_name: str, /) -> Sequence[Write]: ...
 
 
 class Lineup(msgspec.Struct, frozen=True):

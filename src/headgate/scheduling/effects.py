@@ -1,11 +1,13 @@
 """What the scheduler wants done: frozen values, performed by ``control/scheduler/`` and answered as events.
 
 Nothing here is urgent except :class:`Bind`: whoever performs effects lets conditions and events wait for bindings.
+How a write can end, as far as the scheduler has to tell the ends apart, is :class:`Result`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import Enum
 from typing import Any, Literal
 
 import msgspec
@@ -14,11 +16,47 @@ from headgate.kube.resource import Resource
 from headgate.scheduling.pod import Pod
 
 
+class Result(Enum):
+    DONE = "done"
+    GONE = "gone"
+    """The pod is not there any more, or is another one under the same name."""
+    TAKEN = "taken"
+    """The pod is not what we thought: it has a node, or is being deleted. The watch will show it."""
+    GATED = "gated"
+    """The pod has gates, and the server minds."""
+    REFUSED = "refused"
+    """The server will not do this, however often it is asked as it stands."""
+    LATER = "later"
+    """It did not happen, and may if it is tried again."""
+    UNKNOWN = "unknown"
+    """It may have happened, or may yet."""
+
+
+class Write(msgspec.Struct, frozen=True):
+    """A patch of the object with this uid."""
+
+    resource: Resource
+    namespace: str
+    name: str
+    uid: str
+    body: Mapping[str, Any]
+    how: Literal["merge", "strategic"] = "merge"
+    subresource: str = ""
+
+
+class Prepare(msgspec.Struct, frozen=True):
+    """What has to be written before the pod can be bound, in order. Answered with ``Scheduler.prepared``."""
+
+    pod: Pod
+    writes: tuple[Write, ...]
+
+
 class Bind(msgspec.Struct, frozen=True, gc=False):
-    """Answered with ``Scheduler.bound``."""
+    """Answered with ``Scheduler.bound``. ``instead``: what a plugin writes where others post a binding."""
 
     pod: Pod
     node_name: str
+    instead: Write | None = None
 
 
 class SetStatus(msgspec.Struct, frozen=True):
@@ -30,26 +68,14 @@ class SetStatus(msgspec.Struct, frozen=True):
 
 
 class Say(msgspec.Struct, frozen=True):
-    """An Event about a pod. ``once``: written at most once in the pod's life, whoever restarts."""
+    """An Event about a pod. ``once``: at most one in the pod's life, whoever restarts."""
 
     pod: Pod
-    type: str
+    type: Literal["Normal", "Warning"]
     reason: str
     action: str
     message: str
     once: bool = False
 
 
-class Write(msgspec.Struct, frozen=True):
-    """A patch of some object that has to be there before a binding."""
-
-    resource: Resource
-    namespace: str
-    name: str
-    uid: str
-    body: Mapping[str, Any]
-    how: Literal["merge", "strategic"] = "merge"
-    subresource: str = ""
-
-
-Effect = Bind | SetStatus | Say | Write
+Effect = Bind | Prepare | Write | SetStatus | Say

@@ -1,8 +1,8 @@
 """From a configured profile to plugins that run: each is made once, from its arguments, and stands at its points.
 
 A new built-in plugin is a row in :data:`MAKERS`. Plugins from elsewhere come with makers of their own
-(``cli/plugins.py``). A plugin that nobody can make is named in ``absent``, for whoever starts the scheduler to judge:
-binding, for one, is the shell's own. What may stand where was checked when the configuration was read.
+(``cli/plugins.py``). A plugin that nobody can make is named in ``absent``, for whoever starts the scheduler to judge.
+What may stand where was checked when the configuration was read.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from headgate.scheduling.plugins.allocation import (
     most_allocated,
     requested_to_capacity_ratio,
 )
+from headgate.scheduling.plugins.default_binder import DefaultBinder
 from headgate.scheduling.plugins.image_locality import ImageLocality
 from headgate.scheduling.plugins.node_affinity import NodeAffinity
 from headgate.scheduling.plugins.node_name import NodeName
@@ -82,6 +83,7 @@ MAKERS: Final[Mapping[str, Maker]] = {
     "NodeResourcesFit": _fit,
     "NodeResourcesBalancedAllocation": _balanced,
     "ImageLocality": _plain(ImageLocality),
+    "DefaultBinder": _plain(DefaultBinder),
 }
 
 

@@ -21,7 +21,7 @@ def said(name: str, message: str = "0/1 nodes are available", uid: str = "") -> 
 
 
 def test_the_same_happening_is_counted_while_it_waits() -> None:
-    backlog = Backlog()
+    backlog: Backlog[Said] = Backlog()
     for _ in range(100):
         backlog.add(said("a"), 0.0)
     backlog.add(said("b"), 0.0)
@@ -31,7 +31,7 @@ def test_the_same_happening_is_counted_while_it_waits() -> None:
 
 
 def test_of_too_many_the_oldest_goes() -> None:
-    backlog = Backlog(most=3)
+    backlog: Backlog[Said] = Backlog(most=3)
     for number in range(5):
         backlog.add(said(str(number)), 0.0)
     waiting = backlog.take()
@@ -41,7 +41,7 @@ def test_of_too_many_the_oldest_goes() -> None:
 
 
 def test_an_object_that_tells_too_much_is_cut_off_and_heard_again_later() -> None:
-    backlog = Backlog()
+    backlog: Backlog[Said] = Backlog()
     for number in range(40):
         backlog.add(said("a", str(number)), 0.0)
     backlog.add(said("b"), 0.0)

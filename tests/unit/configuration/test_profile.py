@@ -48,7 +48,10 @@ def test_a_plugin_is_made_once_for_all_its_points() -> None:
 
 
 def test_what_nobody_can_make_is_named() -> None:
-    assert "DefaultBinder" in team().absent
+    fewer = {name: make for name, make in MAKERS.items() if name != "ImageLocality"}
+    read = parse_configuration(HEADER)
+    assert isinstance(read, Configuration)
+    assert "ImageLocality" in assemble(read.profiles[0], Cluster(), fewer).absent
     assert not set(team().absent) & MAKERS.keys()
 
 

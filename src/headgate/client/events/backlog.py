@@ -6,7 +6,7 @@ component. When too much waits, the oldest goes: an event that nobody read in ti
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 import msgspec
 
@@ -17,24 +17,27 @@ _REFILL_PER_S: Final = 1 / 300
 _OBJECTS: Final = 4096
 
 
-class Waiting(msgspec.Struct):
+H = TypeVar("H", bound=Happening)
+
+
+class Waiting(msgspec.Struct, Generic[H]):
     """A happening, and how often it happened while it waited. Mutable: it counts."""
 
-    happening: Happening
+    happening: H
     count: int = 1
 
 
-class Backlog:
+class Backlog(Generic[H]):
     def __init__(self, most: int = 4096) -> None:
         self._most = most
-        self._waiting: dict[bytes, Waiting] = {}
+        self._waiting: dict[bytes, Waiting[H]] = {}
         self._allowances: dict[str, tuple[float, float]] = {}  # per object: what is left, and as of when
         self.dropped = 0
 
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def add(self, happening: Happening, now_s: float) -> None:
+    def add(self, happening: H, now_s: float) -> None:
         key = key_of(happening)
         known = self._waiting.get(key)
         if known is not None:
@@ -47,11 +50,11 @@ class Backlog:
         else:
             self.dropped += 1
 
-    def take(self) -> Waiting | None:
+    def take(self) -> Waiting[H] | None:
         """The one that waits longest."""
         return self._waiting.pop(next(iter(self._waiting))) if self._waiting else None
 
-    def _allowed(self, happening: Happening, now_s: float) -> bool:
+    def _allowed(self, happening: H, now_s: float) -> bool:
         about = happening.about
         owner = about.get("uid") or f"{about.get('kind')}/{about.get('namespace')}/{about.get('name')}"
         left, since_s = self._allowances.pop(owner, (_BURST, now_s))

@@ -60,14 +60,14 @@ class Recorder:
         self._told.pop(key_of(emit), None)
 
 
-def event(emit: Happening, now_s: float, count: int = 1) -> Object:
-    """A new Event; its name is the object's, with the time in it."""
+def event(emit: Happening, now_s: float, count: int = 1, name: str = "") -> Object:
+    """A new Event; unless it is given a name of its own, that is the object's, with the time in it."""
     now = format_time(now_s)
     namespace = emit.about.get("namespace") or _DEFAULT_NAMESPACE
     return {
         "apiVersion": "v1",
         "kind": "Event",
-        "metadata": {"name": f"{emit.about['name']}.{int(now_s * 1e9):x}", "namespace": namespace},
+        "metadata": {"name": name or f"{emit.about['name']}.{int(now_s * 1e9):x}", "namespace": namespace},
         "involvedObject": emit.about,
         "reason": emit.reason,
         "message": emit.message,

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 import msgspec
 
 from headgate.client.events import recorder
 from headgate.client.events.backlog import Backlog, Waiting
-from headgate.client.events.recorder import Happening, Object, Recorder
+from headgate.client.events.recorder import Object, Recorder
 from headgate.client.outcome import Outcome
 from headgate.client.transport import Request
 from headgate.client.writer import Writer
@@ -24,21 +25,40 @@ WORKERS: Final = 1
 
 
 class Said(msgspec.Struct, frozen=True):
-    """A ``Happening``. ``about`` is an object reference; ``type`` is Normal or Warning."""
+    """A ``Happening``. ``about`` is an object reference; ``type`` is Normal or Warning.
+
+    ``name``: the Event's own, for what is told once: if there is such an Event already, it has been told.
+    """
 
     about: Object
     reason: str
     message: str
     type: str
     component: str
+    action: str = ""
+    name: str = ""
+
+
+async def no_rush() -> None:
+    """For who has nothing better to do than writing Events."""
 
 
 class EventWriter:
-    """``writer`` should make few attempts, and is fenced like any other."""
+    """``writer`` should make few attempts, and is fenced like any other. ``turn`` is awaited before each write."""
 
-    def __init__(self, writer: Writer, *, most: int = 4096, workers: int = WORKERS) -> None:
+    def __init__(
+        self,
+        writer: Writer,
+        *,
+        most: int = 4096,
+        workers: int = WORKERS,
+        turn: Callable[[], Awaitable[None]] = no_rush,
+        instance: str = "",
+    ) -> None:
         self._writer = writer
-        self._backlog = Backlog(most)
+        self._turn = turn
+        self._instance = instance
+        self._backlog: Backlog[Said] = Backlog(most)
         self._recorder = Recorder()
         self._workers = workers
         self._more = asyncio.Event()
@@ -48,7 +68,7 @@ class EventWriter:
     def dropped(self) -> int:
         return self._backlog.dropped + self.failed
 
-    def tell(self, happening: Happening) -> None:
+    def tell(self, happening: Said) -> None:
         self._backlog.add(happening, time.monotonic())
         self._more.set()
 
@@ -64,10 +84,12 @@ class EventWriter:
             if waiting is None:
                 self._more.clear()
                 await self._more.wait()
-            elif not await self._write(waiting):
+                continue
+            await self._turn()
+            if not await self._write(waiting):
                 self.failed += 1
 
-    async def _write(self, waiting: Waiting) -> bool:
+    async def _write(self, waiting: Waiting[Said]) -> bool:
         happening, count = waiting.happening, waiting.count
         told = self._recorder.before(happening)
         if told is not None:
@@ -78,8 +100,10 @@ class EventWriter:
                 told.count += count
             if verdict.outcome is not Outcome.GONE:
                 return verdict.done
-        event = recorder.event(happening, time.time(), count)
+        event = recorder.event(happening, time.time(), count, happening.name)
+        if happening.action:
+            event |= {"action": happening.action, "reportingInstance": self._instance or happening.component}
         verdict = await self._writer.create(EVENTS, event["metadata"]["namespace"], event)
         if verdict.done:
             self._recorder.wrote(happening, event)
-        return verdict.done
+        return verdict.done or (bool(happening.name) and verdict.outcome is Outcome.CONFLICT)

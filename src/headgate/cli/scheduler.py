@@ -1,0 +1,71 @@
+"""A scheduler, made from what a user said: a configuration and feature gates, and the plugins that are installed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from headgate.cli.plugins import Build, Found, find_plugins
+from headgate.cli.scheduler_config import read_configuration
+from headgate.kube.features import Features
+from headgate.scheduling.cluster import Cluster
+from headgate.scheduling.configuration.parsing import parse_configuration
+from headgate.scheduling.configuration.values import Configuration
+from headgate.scheduling.plugins.scheduling_gates import SchedulingGates
+from headgate.scheduling.profile import MAKERS, Maker
+from headgate.scheduling.sampling import ALL
+from headgate.scheduling.scheduler import Scheduler
+
+Complain = Callable[[str], None]
+Make = Callable[[Complain], Scheduler]
+
+_HEADER: Final = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+
+
+def default_configuration(names: Sequence[str], found: Found) -> Configuration:
+    """A profile per name, each with the default plugins. All nodes are looked at: they cost little here."""
+    profiles = [{"schedulerName": name} for name in names]
+    document = {**_HEADER, "profiles": profiles, "percentageOfNodesToScore": ALL}
+    read = parse_configuration(document, found.registry)
+    assert isinstance(read, Configuration), read
+    return read
+
+
+def configuration_of(file: Path, found: Found) -> Configuration | str:
+    """What the file says, or what is wrong with it, line by line."""
+    try:
+        text = file.read_bytes()
+    except OSError as error:
+        return f"{file}: {error.strerror}"
+    read = read_configuration(text, found.registry)
+    return read if isinstance(read, Configuration) else "\n".join(f"{file}: {each}" for each in read)
+
+
+def maker(configuration: Configuration, found: Found, features: Features) -> Make | str:
+    """Makes schedulers of this configuration, each with plugins of its own; a text if a plugin will not be made."""
+    makers: dict[str, Maker] = {**MAKERS, **{name: _foreign(build) for name, build in found.builders.items()}}
+    makers["SchedulingGates"] = lambda args, cluster: SchedulingGates(enabled=features.pod_scheduling_readiness)
+
+    def make(complain: Complain) -> Scheduler:
+        return Scheduler(configuration, makers, report=complain)
+
+    try:
+        make(lambda problem: None)
+    except Exception as error:  # whatever a stranger's class does with arguments that it does not like
+        return f"the configuration names a plugin that cannot be made: {error}"
+    return make
+
+
+def _foreign(build: Build) -> Maker:
+    def made(args: Mapping[str, Any], cluster: Cluster) -> Any:
+        return build(args)
+
+    return made
+
+
+def installed_plugins(complain: Complain) -> Found:
+    found = find_plugins()
+    for problem in found.problems:
+        complain(problem)
+    return found

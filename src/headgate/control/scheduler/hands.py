@@ -1,0 +1,191 @@
+"""Performs what the scheduler decided: bindings at once and many at a time, conditions and Events behind them.
+
+A pod's condition never overtakes its binding: what waits to be written about a pod is dropped when it is bound, and a
+write that is under way is awaited first, so a pod that has a node is not called unschedulable by a latecomer. Answers
+go back to the scheduler as they come.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from headgate.client.events.shell import EventWriter, Said
+from headgate.client.writer import Writer
+from headgate.control.scheduler.results import result_of
+from headgate.kube.resource import PODS
+from headgate.kube.timestamps import format_time
+from headgate.scheduling.effects import Bind, Effect, Prepare, Say, SetStatus, Write
+from headgate.scheduling.pod import Pod
+from headgate.scheduling.scheduler import Scheduler
+
+_STATUS_WORKERS: Final = 4
+_EVENTS_KEPT: Final = 16_384
+_BREATH_S: Final = 0.25
+"""How long an Event waits for a moment without bindings: on a cluster that never rests it still gets its turn."""
+
+
+class Hands:
+    """``woken`` is called whenever the scheduler was told something."""
+
+    def __init__(self, scheduler: Scheduler, writer: Writer, woken: Callable[[], None], instance: str = "") -> None:
+        self._scheduler = scheduler
+        self._writer = writer
+        self._woken = woken
+        self._binding: dict[str, asyncio.Task[None]] = {}
+        self._statuses: dict[str, SetStatus] = {}
+        self._writing: dict[str, asyncio.Task[None]] = {}
+        self._more = asyncio.Event()
+        self._at_rest = asyncio.Event()
+        self._at_rest.set()
+        self._events = EventWriter(writer, most=_EVENTS_KEPT, turn=self._rest, instance=instance)
+        self._perform: Final[dict[type[Effect], Callable[[Any], None]]] = {
+            Bind: self._start_binding,
+            Prepare: self._start_preparing,
+            Write: self._start_writing,
+            SetStatus: self._keep_status,
+            Say: self._say,
+        }
+
+    @property
+    def under_way(self) -> int:
+        """Bindings, and what has to be written before them."""
+        return len(self._binding)
+
+    def perform(self, effects: Iterable[Effect]) -> None:
+        for each in effects:
+            self._perform[type(each)](each)
+
+    async def run(self) -> None:
+        """Writes conditions and Events until it is cancelled; what is under way is then given up."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._events.run())
+                for _ in range(_STATUS_WORKERS):
+                    group.create_task(self._write_statuses())
+        finally:
+            for task in (*self._binding.values(), *self._writing.values()):
+                task.cancel()
+
+    # Bindings
+
+    def _start_binding(self, bind: Bind) -> None:
+        self._start(bind.pod, self._bind(bind))
+
+    def _start_preparing(self, prepare: Prepare) -> None:
+        self._start(prepare.pod, self._prepare(prepare))
+
+    def _start(self, pod: Pod, steps: Any) -> None:
+        self._statuses.pop(pod.uid, None)
+        task = asyncio.create_task(steps)
+        self._binding[pod.uid] = task
+        self._at_rest.clear()
+        task.add_done_callback(lambda done: self._ended(pod.uid, done))
+
+    def _ended(self, uid: str, task: asyncio.Task[None]) -> None:
+        if self._binding.get(uid) is task:
+            del self._binding[uid]
+        if not self._binding:
+            self._at_rest.set()
+        if not task.cancelled():
+            task.result()
+
+    async def _bind(self, bind: Bind) -> None:
+        pod = bind.pod
+        await self._quiet(pod.uid)
+        if bind.instead is None:
+            verdict = await self._writer.bind(pod.namespace, pod.name, pod.uid, bind.node_name)
+        else:
+            verdict = await self._patch(bind.instead)
+        answer = self._scheduler.bound(pod.uid, result_of(verdict), verdict.message, time.monotonic())
+        self.perform(answer)
+        self._woken()
+
+    async def _prepare(self, prepare: Prepare) -> None:
+        problem = ""
+        for write in prepare.writes:
+            verdict = await self._patch(write)
+            if not verdict.done:
+                problem = f"{write.resource.plural} {write.name}: {verdict.message}"
+                break
+        self.perform(self._scheduler.prepared(prepare.pod.uid, problem, time.monotonic()))
+        self._woken()
+
+    async def _quiet(self, uid: str) -> None:
+        writing = self._writing.get(uid)
+        if writing is not None:
+            await asyncio.wait([writing])
+
+    # Everything else
+
+    def _start_writing(self, write: Write) -> None:
+        key = f"{write.resource.plural}/{write.uid}"
+        task = self._writing[key] = asyncio.create_task(self._write(key, write))
+        task.add_done_callback(lambda done: self._writing.pop(key, None))
+
+    async def _write(self, key: str, write: Write) -> None:
+        await self._patch(write)
+
+    async def _patch(self, write: Write) -> Any:
+        return await self._writer.patch(
+            write.resource, write.namespace, write.name, write.uid, dict(write.body), write.how, write.subresource
+        )
+
+    def _keep_status(self, status: SetStatus) -> None:
+        """The latest counts; a promise that was not written yet stays with it."""
+        before = self._statuses.pop(status.pod.uid, None)
+        if before is not None:
+            promise = before.nominated_node if status.nominated_node is None else status.nominated_node
+            status = SetStatus(status.pod, status.condition or before.condition, promise)
+        self._statuses[status.pod.uid] = status
+        self._more.set()
+
+    async def _write_statuses(self) -> None:
+        while True:
+            if not self._statuses:
+                self._more.clear()
+                await self._more.wait()
+                continue
+            await self._rest()
+            status = next(iter(self._statuses.values()), None)
+            if status is None:
+                continue
+            uid = status.pod.uid
+            del self._statuses[uid]
+            task = self._writing[uid] = asyncio.create_task(self._write_status(status))
+            await asyncio.wait([task])
+            self._writing.pop(uid, None)
+
+    async def _write_status(self, status: SetStatus) -> None:
+        pod = status.pod
+        body: dict[str, Any] = {}
+        if status.condition is not None:
+            condition = dict(status.condition)
+            if pod.scheduled is None or pod.scheduled.status != condition["status"]:
+                condition["lastTransitionTime"] = format_time(time.time())
+            body["conditions"] = [condition]
+        if status.nominated_node is not None:
+            body["nominatedNodeName"] = status.nominated_node or None
+        await self._writer.patch(PODS, pod.namespace, pod.name, pod.uid, {"status": body}, "strategic", "status")
+
+    def _say(self, say: Say) -> None:
+        pod = say.pod
+        about = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "namespace": pod.namespace,
+            "name": pod.name,
+            "uid": pod.uid,
+            "resourceVersion": pod.revision,
+        }
+        name = f"{pod.name[:200]}.{say.reason.lower()}.{pod.uid}"[:253] if say.once else ""
+        self._events.tell(Said(about, say.reason, say.message, say.type, pod.scheduler_name, say.action, name))
+
+    async def _rest(self) -> None:
+        if not self._at_rest.is_set():
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_BREATH_S):
+                    await self._at_rest.wait()

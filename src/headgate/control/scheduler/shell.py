@@ -1,0 +1,169 @@
+"""Runs a scheduler on an API server: one watch per resource, one loop that tries pods, hands that write.
+
+The loop begins when every watch has told all there is: before that, a node that looks empty may be full. It works in
+short turns, so that watches and answers are heard between them, and sleeps until something happens or time is up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from headgate.client.informer import Applied, Event, Informer, Removed, Synced
+from headgate.client.transport import Transport
+from headgate.client.writer import Writer, unfenced
+from headgate.control.scheduler.hands import Hands
+from headgate.kube.resource import NODES, PODS, Resource
+from headgate.scheduling.scheduler import Scheduler
+
+AT_ONCE: Final = 32
+"""Bindings under way: as many as there are connections (``client/http/``), more would only wait in line."""
+
+_TURN: Final = 16
+_LONGEST_SLEEP_S: Final = 60.0
+_RESTART_S: Final = 1.0
+_POD_FIELDS: Final = (
+    "metadata.labels",
+    "metadata.creationTimestamp",
+    "metadata.deletionTimestamp",
+    "metadata.generation",
+    "spec",
+    "status.phase",
+    "status.startTime",
+    "status.conditions",
+    "status.nominatedNodeName",
+    "status.containerStatuses",
+    "status.initContainerStatuses",
+)
+_NODE_FIELDS: Final = (
+    "metadata.labels",
+    "metadata.annotations",
+    "spec.taints",
+    "spec.unschedulable",
+    "status.allocatable",
+    "status.conditions",
+    "status.images",
+)
+_LIVE_PODS: Final = {"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"}
+
+_log: Final = logging.getLogger(__name__)
+
+
+Make = Callable[[Callable[[str], None]], Scheduler]
+"""Gives a scheduler that knows nothing yet; it is told where to complain."""
+
+
+async def keep_scheduling(make: Make, transport: Transport, *, room_s: Callable[[], float] = unfenced) -> None:
+    """Until it is cancelled. A scheduler that fails as a whole is followed by one that starts from the API alone."""
+    while True:
+        writer = Writer(transport, room_s=room_s, jitter=random.random, sleep=asyncio.sleep)
+        try:
+            await SchedulerShell(make, transport, writer).run()
+        except Exception:
+            _log.exception("the scheduler failed, and starts again")
+        await asyncio.sleep(_RESTART_S)
+
+
+class SchedulerShell:
+    def __init__(
+        self,
+        make: Make,
+        transport: Transport,
+        writer: Writer,
+        *,
+        instance: str = "",
+        at_once: int = AT_ONCE,
+    ) -> None:
+        self.scheduler = make(_complain)
+        self.synced = asyncio.Event()
+        self._transport = transport
+        self._at_once = at_once
+        self._woken = asyncio.Event()
+        self._hands = Hands(self.scheduler, writer, self._woken.set, instance)
+        self._unsynced: set[Resource] = set()
+
+    async def run(self) -> None:
+        """Until it is cancelled."""
+        scheduler = self.scheduler
+        pod_fields = (*_POD_FIELDS, *(("metadata.annotations",) if scheduler.annotations else ()))
+        watched: dict[Resource, Iterable[str]] = {
+            **scheduler.cluster.watched(),
+            NODES: _NODE_FIELDS,
+            PODS: pod_fields,
+        }
+        self._unsynced = set(watched)
+        async with asyncio.TaskGroup() as group:
+            for resource, fields in watched.items():
+                group.create_task(self._watch(resource, fields))
+            group.create_task(self._hands.run())
+            group.create_task(self._work())
+
+    async def _watch(self, resource: Resource, fields: Iterable[str]) -> None:
+        await Informer(
+            self._transport,
+            resource.collection(),
+            lambda event: self._heard(resource, event),
+            jitter=random.random,
+            sleep=asyncio.sleep,
+            query=_LIVE_PODS if resource == PODS else None,
+            fields=fields,
+            report=_complain,
+        ).run()
+
+    def _heard(self, resource: Resource, event: Event) -> None:
+        now_s = time.monotonic()
+        scheduler = self.scheduler
+        match event:
+            case Applied(wire) if resource == PODS:
+                scheduler.pod_applied(wire, now_s)
+            case Removed(uid=uid) if resource == PODS:
+                scheduler.pod_removed(uid, now_s)
+            case Applied(wire) if resource == NODES:
+                scheduler.node_applied(wire, now_s)
+            case Removed(name=name) if resource == NODES:
+                scheduler.node_removed(name, now_s)
+            case Applied(wire):
+                self._hands.perform(scheduler.object_applied(resource, wire, now_s))
+            case Removed(namespace, name):
+                self._hands.perform(scheduler.object_removed(resource, namespace, name, now_s))
+            case Synced():
+                self._unsynced.discard(resource)
+                if not self._unsynced:
+                    self.synced.set()
+        self._woken.set()
+
+    async def _work(self) -> None:
+        await self.synced.wait()
+        scheduler = self.scheduler
+        while True:
+            self._woken.clear()
+            room = self._at_once - self._hands.under_way
+            effects = scheduler.step(time.monotonic(), min(room, _TURN))
+            self._hands.perform(effects)
+            if effects:
+                await asyncio.sleep(0)
+                continue
+            deadline_s = scheduler.next_deadline_s()
+            wait_s = _LONGEST_SLEEP_S if deadline_s is None else deadline_s - time.monotonic()
+            if room > 0:
+                await self._sleep(min(wait_s, _LONGEST_SLEEP_S))
+            else:
+                await self._sleep(_LONGEST_SLEEP_S)
+
+    async def _sleep(self, wait_s: float) -> None:
+        if wait_s <= 0:
+            await asyncio.sleep(0)
+            return
+        try:
+            async with asyncio.timeout(wait_s):
+                await self._woken.wait()
+        except TimeoutError:
+            pass
+
+
+def _complain(problem: str) -> None:
+    _log.warning("%s", problem)

@@ -1,0 +1,248 @@
+"""Pods that have a node and are on their way there: reserved, permitted, prepared, then bound, or back to the queue.
+
+Each pod takes its steps alone and in order; a step that needs the API server or somebody's word ends with an effect or
+a wait, and goes on when the answer comes. While a pod is on its way the matrix counts it in (assumed), so its room is
+nobody else's. A binding whose outcome is not known is tried again *on the same node* until it is: giving the room away
+before that could book it twice. What becomes of a pod that does not get there is ``scheduling/scheduler.py``'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from enum import Enum
+from typing import Any, Final
+
+import msgspec
+
+from headgate.scheduling.contract import Awaits, Pending, Rejection, Releases, Wait
+from headgate.scheduling.effects import Bind, Effect, Prepare, Write
+from headgate.scheduling.events import Event
+from headgate.scheduling.pod import Pod
+from headgate.scheduling.profile import Team
+from headgate.scheduling.queued import Queued
+from headgate.waiting.heap import Heap
+from headgate.waiting.lot import ParkingLot
+
+_FIRST_RETRY_S: Final = 1.0
+_LONGEST_RETRY_S: Final = 10.0
+
+
+class Stage(Enum):
+    PERMIT = "permit"
+    PREPARE = "prepare"
+    AWAIT = "await"
+    BIND = "bind"
+    RETRY = "retry"
+
+
+# Mutable: the state of one pod's way.
+class Way(msgspec.Struct, eq=False):
+    """``holders``: the Permit plugins that hold the pod, and until when."""
+
+    queued: Queued[Pod]
+    pod: Pod
+    team: Team
+    node_name: str
+    stage: Stage = Stage.PERMIT
+    holders: dict[str, float] = {}
+    retries: int = 0
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """The pod does not get its node. Without rejections it was an error, and time is all that can help."""
+
+    way: Way
+    message: str
+    rejections: tuple[Rejection, ...] = ()
+
+
+Step = Effect | Failure
+
+
+class Bindings:
+    def __init__(self) -> None:
+        self._ways: dict[str, Way] = {}
+        self._deadlines: Heap[str] = Heap()
+        self._permitting: dict[str, None] = {}
+        self._awaiting: ParkingLot[str, str] = ParkingLot()
+
+    def __len__(self) -> int:
+        return len(self._ways)
+
+    def get(self, uid: str) -> Way | None:
+        return self._ways.get(uid)
+
+    def next_deadline_s(self) -> float | None:
+        first = self._deadlines.first()
+        return None if first is None else float(first[0])
+
+    # Steps
+
+    def begin(self, queued: Queued[Pod], team: Team, node_name: str, now_s: float) -> Iterator[Step]:
+        way = Way(queued, queued.pod, team, node_name, holders={})
+        self._ways[queued.uid] = way
+        for plugin in team.around["reserve"]:
+            rejection = _asked(plugin, "reserve", way)
+            if isinstance(rejection, Rejection):
+                yield self._fail(way, rejection)
+                return
+        for plugin in team.around["permit"]:
+            found = _asked(plugin, "permit", way)
+            if isinstance(found, Rejection):
+                yield self._fail(way, found)
+                return
+            if isinstance(found, Wait):
+                way.holders[plugin.name] = now_s + found.timeout_s
+        if way.holders:
+            self._permitting[way.pod.uid] = None
+            self._deadlines.put(way.pod.uid, min(way.holders.values()))
+        else:
+            yield from self._prepare(way, now_s)
+        yield from self._released(team, now_s)
+
+    def _released(self, team: Team, now_s: float) -> Iterator[Step]:
+        """Whom Permit plugins let go by now, or turn away."""
+        if not self._permitting:
+            return
+        for plugin in team.around["permit"]:
+            if not isinstance(plugin, Releases):
+                continue
+            for uid, rejection in dict(plugin.released()).items():
+                way = self._ways.get(uid)
+                if way is None or way.stage is not Stage.PERMIT or plugin.name not in way.holders:
+                    continue
+                if rejection is not None:
+                    yield self._fail(way, rejection)
+                    continue
+                del way.holders[plugin.name]
+                if not way.holders:
+                    self._stop_waiting(uid)
+                    yield from self._prepare(way, now_s)
+
+    def _prepare(self, way: Way, now_s: float) -> Iterator[Step]:
+        writes: list[Write] = []
+        for plugin in way.team.around["preBind"]:
+            found = _asked(plugin, "pre_bind", way)
+            if isinstance(found, Rejection):
+                yield self._fail(way, found)
+                return
+            writes += found
+        if writes:
+            way.stage = Stage.PREPARE
+            yield Prepare(way.pod, tuple(writes))
+        else:
+            yield from self._await(way, now_s)
+
+    def prepared(self, way: Way, problem: str, now_s: float) -> Iterator[Step]:
+        if way.stage is not Stage.PREPARE:
+            return
+        if problem:
+            yield self._fail(way, problem)
+        else:
+            yield from self._await(way, now_s)
+
+    def _await(self, way: Way, now_s: float) -> Iterator[Step]:
+        """Those who began something before the binding say whether it is finished."""
+        plugins = [each for each in way.team.around["preBind"] if isinstance(each, Awaits)]
+        if way.stage is not Stage.AWAIT and plugins:
+            self._deadlines.put(way.pod.uid, now_s + min(each.timeout_s for each in plugins))
+        way.stage = Stage.AWAIT
+        for plugin in plugins:
+            found = _asked(plugin, "awaited", way)
+            if isinstance(found, Pending):
+                self._awaiting.park(way.pod.uid, plugin.name, found.wakers, ())
+                return
+            if found is not None:
+                yield self._fail(way, found)
+                return
+        self._stop_waiting(way.pod.uid)
+        yield from self._bind(way)
+
+    def _bind(self, way: Way) -> Iterator[Step]:
+        way.stage = Stage.BIND
+        for plugin in way.team.around["bind"]:
+            found = _asked(plugin, "bind", way)
+            if isinstance(found, Rejection):
+                yield self._fail(way, found)
+                return
+            if found is not None:
+                yield found if isinstance(found, Bind) else Bind(way.pod, way.node_name, found)
+                return
+        yield self._fail(way, "no Bind plugin of the profile takes this pod")
+
+    def look_again(self, event: Event, now_s: float) -> Iterator[Step]:
+        """Something happened that some may have waited for whose preparations others finish."""
+        for uid in list(self._awaiting.wake(event)):
+            yield from self._await(self._ways[uid], now_s)
+
+    def unknown(self, way: Way, now_s: float) -> None:
+        """Nobody knows whether the binding took place: ask for it again in a while."""
+        way.stage = Stage.RETRY
+        wait_s = min(_FIRST_RETRY_S * 2.0**way.retries, _LONGEST_RETRY_S)
+        way.retries += 1
+        self._deadlines.put(way.pod.uid, now_s + wait_s)
+
+    def due(self, now_s: float) -> Iterator[Step]:
+        while (first := self._deadlines.first()) is not None and first[0] <= now_s:
+            way = self._ways[first[1]]
+            self._deadlines.pop()
+            if way.stage is Stage.RETRY:
+                yield from self._bind(way)
+            elif way.stage is Stage.PERMIT:
+                late = min(way.holders, key=lambda name: way.holders[name])
+                yield self._fail(way, Rejection(late, "timed out waiting on permit"))
+            else:
+                yield self._fail(way, "timed out waiting for what was asked for before binding")
+
+    # Ends
+
+    def reject(self, uid: str, plugin: str, message: str) -> Failure | None:
+        """Turn a pod away that waits for permission; ``None`` if it does not."""
+        way = self._ways.get(uid)
+        return self._fail(way, Rejection(plugin, message)) if way and way.stage is Stage.PERMIT else None
+
+    def settled(self, uid: str, node_name: str = "") -> Way | None:
+        """The API shows where the pod is (or that it is nowhere): a way on which no answer is awaited ends with that.
+
+        One on which an answer is awaited ends when it comes.
+        """
+        way = self._ways.get(uid)
+        if way is None or way.stage in (Stage.PREPARE, Stage.BIND):
+            return None
+        self.end(way, arrived=way.node_name == node_name)
+        return way
+
+    def end(self, way: Way, *, arrived: bool) -> Sequence[Write]:
+        """The pod is bound, or will not be: then what was set aside for it is given back, last first."""
+        self._drop(way)
+        if arrived:
+            return [write for plugin in way.team.around["postBind"] for write in _written(plugin, way)]
+        for plugin in reversed(way.team.around["reserve"]):
+            _asked(plugin, "unreserve", way)
+        return ()
+
+    def _fail(self, way: Way, why: Rejection | str) -> Failure:
+        self.end(way, arrived=False)
+        return Failure(way, why) if isinstance(why, str) else Failure(way, why.reason, (why,))
+
+    def _drop(self, way: Way) -> None:
+        self._ways.pop(way.pod.uid, None)
+        self._stop_waiting(way.pod.uid)
+
+    def _stop_waiting(self, uid: str) -> None:
+        self._deadlines.discard(uid)
+        self._permitting.pop(uid, None)
+        self._awaiting.release(uid)
+
+
+def _asked(plugin: Any, method: str, way: Way) -> Any:
+    """A plugin that raises has rejected the pod, in its own name."""
+    try:
+        return getattr(plugin, method)(way.pod, way.node_name)
+    except Exception as broken:
+        return Rejection(plugin.name, f'running plugin "{plugin.name}" ({method}): {type(broken).__name__}: {broken}')
+
+
+def _written(plugin: Any, way: Way) -> Iterable[Write]:
+    found = _asked(plugin, "post_bind", way)
+    return () if isinstance(found, Rejection) else found

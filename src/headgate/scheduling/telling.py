@@ -1,0 +1,97 @@
+"""What is said about a pod: its ``PodScheduled`` condition, and Events, in the words that people and autoscalers know.
+
+A condition is written only when it says something new, and never ``Unschedulable`` on a pod that has a gate: to an
+autoscaler that would be a shortage. A pod that waits behind gates for longer than :data:`GATED_S` gets one Event that
+names them, since ``kubectl describe`` shows nothing else about gates. Pure; nothing is written here.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Final
+
+from headgate.kube import conditions, gates
+from headgate.scheduling.effects import Effect, Say, SetStatus
+from headgate.scheduling.pod import Pod, Scheduled
+
+GATED_S: Final = 10.0
+
+_LONGEST_NOTE: Final = 1024
+_CUT: Final = " ..."
+
+
+def cut(note: str) -> str:
+    """An Event's note holds so many bytes and no more."""
+    if len(note) <= _LONGEST_NOTE:
+        return note
+    return note[: _LONGEST_NOTE - len(_CUT)] + _CUT
+
+
+def scheduled(pod: Pod, node_name: str) -> Say:
+    message = f"Successfully assigned {pod.namespace}/{pod.name} to {node_name}"
+    return Say(pod, "Normal", "Scheduled", "Binding", cut(message))
+
+
+def failed(pod: Pod, message: str) -> Say:
+    return Say(pod, "Warning", "FailedScheduling", "Scheduling", cut(message))
+
+
+class Conditions:
+    """What the pods' conditions say, as far as it was written here and the watch may not have shown it yet."""
+
+    def __init__(self) -> None:
+        self._told: dict[str, Scheduled] = {}
+
+    def failed(self, pod: Pod, message: str, *, by_error: bool, nominated_node: str | None = None) -> Iterator[Effect]:
+        """``nominated_node`` is what the pod is promised from now on; ``None`` leaves that as it is."""
+        promise = nominated_node if nominated_node != pod.nominated_node else None
+        reason = conditions.SCHEDULER_ERROR if by_error else conditions.UNSCHEDULABLE
+        says = Scheduled("False", reason, message, pod.generation)
+        is_news = not pod.gates and says != self._told.get(pod.uid, pod.scheduled)
+        if not is_news and promise is None:
+            return
+        if is_news:
+            self._told[pod.uid] = says
+        yield SetStatus(pod, _condition(says) if is_news else None, promise)
+
+    def seen(self, pod: Pod) -> None:
+        """The API server shows the pod as we told it: nothing has to be remembered."""
+        if pod.scheduled == self._told.get(pod.uid):
+            self._told.pop(pod.uid, None)
+
+    def forget(self, uid: str) -> None:
+        self._told.pop(uid, None)
+
+
+def _condition(says: Scheduled) -> conditions.Condition:
+    return {
+        "type": conditions.POD_SCHEDULED,
+        "status": says.status,
+        "reason": says.reason,
+        "message": says.message,
+        "observedGeneration": says.observed_generation,
+    }
+
+
+class Notices:
+    """Which gated pods are to be told of, and when: all wait equally long, so the first to come is the first due."""
+
+    def __init__(self) -> None:
+        self._due: deque[tuple[float, str]] = deque()
+
+    def gated(self, uid: str, now_s: float) -> None:
+        self._due.append((now_s + GATED_S, uid))
+
+    def next_s(self) -> float | None:
+        return self._due[0][0] if self._due else None
+
+    def due(self, now_s: float) -> Iterator[str]:
+        while self._due and self._due[0][0] <= now_s:
+            yield self._due.popleft()[1]
+
+
+def gated_notice(pod: Pod) -> Say:
+    names = ", ".join(pod.gates)
+    message = f"Not scheduled until its scheduling gates are lifted: {names}"
+    return Say(pod, "Normal", gates.SCHEDULING_GATED, "Scheduling", cut(message), once=True)
