@@ -31,7 +31,7 @@ _INCOMING: Final[Mapping[Where, str]] = {**_PENDING, Where.GATED: "unschedulable
 class Sample(msgspec.Struct, frozen=True, order=True):
     name: str
     labels: tuple[tuple[str, str], ...]
-    value: int
+    value: float
 
 
 class Counters:

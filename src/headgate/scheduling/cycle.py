@@ -32,6 +32,7 @@ from headgate.scheduling.contract import (
 )
 from headgate.scheduling.events import own_update
 from headgate.scheduling.labels import Mask
+from headgate.scheduling.meters import ERROR, POST_FILTER, SUCCESS, UNSCHEDULABLE, Watch
 from headgate.scheduling.nodes import NodeIndex, NodeMatrix
 from headgate.scheduling.pod import Pod
 from headgate.scheduling.question import PASSES, Orders, PluginFailed, Question, Refused, ask, filter_rows, score_rows
@@ -68,12 +69,18 @@ class Cycle:
     """``percentage`` is ``percentageOfNodesToScore``: 100 looks at all nodes, 0 at an adaptive share."""
 
     def __init__(
-        self, matrix: NodeMatrix, lineup: Lineup, percentage: int = ALL, promises: Promises | None = None
+        self,
+        matrix: NodeMatrix,
+        lineup: Lineup,
+        percentage: int = ALL,
+        promises: Promises | None = None,
+        watch: Watch | None = None,
     ) -> None:
         self.matrix = matrix
         self.lineup = lineup
         self._percentage = percentage
         self._promises = promises
+        self._watch = watch or Watch()
         self._start = 0
         plugins: list[Plugin] = [*lineup.filters, *(each for each, _ in lineup.scores)]
         self._keyed = tuple({id(each): each for each in plugins if isinstance(each, Keyed)}.values())
@@ -85,11 +92,14 @@ class Cycle:
 
     def place(self, pod: Pod) -> Outcome:
         """Decide, and count the pod in where it goes."""
+        self._watch.begin()
         outcome = self.decide(pod)
         if isinstance(outcome, Placement):
             self.matrix.assume(pod, NodeIndex(outcome.row))
-            return outcome
-        return outcome if outcome.is_error or pod.shape.problem else self._look_for_a_way_out(pod, outcome)
+        elif not outcome.is_error and not pod.shape.problem:
+            outcome = self._look_for_a_way_out(pod, outcome)
+        self._watch.end()
+        return outcome
 
     def decide(self, pod: Pod) -> Outcome:
         shape = pod.shape
@@ -131,7 +141,7 @@ class Cycle:
                 del self._standings[key]  # half caught up is not caught up
                 raise
             del self._standings[key]
-        question = ask(pod, self.matrix, self.lineup)
+        question = ask(pod, self.matrix, self.lineup, self._watch)
         if isinstance(question, Refused) or question.names is not None:
             return question
         made = self._standings[key] = Standing(question, self.matrix, self._stamped)
@@ -316,10 +326,15 @@ class Cycle:
         texts: list[str] = []
         promise: str | None = None
         for each in self.lineup.post_filters:
+            meter = self._watch.meter(each.name, POST_FILTER)
+            began_s = meter.begin()
+            status = UNSCHEDULABLE
             try:
                 found = each.post_filter(pod, unplaced, self)
             except Exception as broken:
-                found = str(PluginFailed(each.name, "PostFilter", broken))
+                found, status = str(PluginFailed(each.name, POST_FILTER, broken)), ERROR
+            if began_s is not None:
+                meter.end(began_s, SUCCESS if isinstance(found, Nominated) else status)
             if isinstance(found, Nominated):
                 return msgspec.structs.replace(unplaced, nominated=found, promise=found.node_name)
             if isinstance(found, NoWay):

@@ -7,6 +7,7 @@ raises ends the question with its name (:class:`PluginFailed`), caught in ``sche
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -28,6 +29,18 @@ from headgate.scheduling.contract import (
     Skip,
     State,
 )
+from headgate.scheduling.meters import (
+    ERROR,
+    FILTER,
+    PRE_FILTER,
+    PRE_SCORE,
+    SCORE,
+    SKIP,
+    SUCCESS,
+    UNSCHEDULABLE,
+    Meter,
+    Watch,
+)
 from headgate.scheduling.nodes import NodeMatrix
 from headgate.scheduling.pod import Pod
 from headgate.scheduling.shape import Shape
@@ -38,6 +51,7 @@ PASSES: Final = 127
 """In place of a filter's number in its order: none of them rejects the node."""
 NO_NODE: Final = 126
 """The row is empty."""
+_PRE_FILTER_STATUS: Final[Mapping[type, str]] = {Skip: SKIP, Refusal: UNSCHEDULABLE}
 
 
 class PluginFailed(Exception):
@@ -52,6 +66,7 @@ class FilterStep(msgspec.Struct, frozen=True, eq=False):
     order: int
     plugin: Filter
     state: State
+    meter: Meter
 
 
 class ScoreStep(msgspec.Struct, frozen=True, eq=False):
@@ -59,6 +74,7 @@ class ScoreStep(msgspec.Struct, frozen=True, eq=False):
     weight: int
     state: State
     normalize: Normalize | None
+    meter: Meter
 
 
 class Refused(msgspec.Struct, frozen=True):
@@ -89,17 +105,21 @@ class Question(msgspec.Struct, frozen=True, eq=False):
         return self.node_scores + self.pod_scores
 
 
-def ask(pod: Pod, matrix: NodeMatrix, lineup: Lineup) -> Question | Refused:
+def ask(pod: Pod, matrix: NodeMatrix, lineup: Lineup, watch: Watch) -> Question | Refused:
     states: dict[str, State] = {}
     skipped: set[str] = set()
     names: frozenset[str] | None = None
     named_by: list[str] = []
     refused: Refused | None = None
     for early in lineup.pre_filters:
+        meter = watch.meter(early.name, PRE_FILTER)
+        began_s = meter.begin()
         try:
             found = early.pre_filter(pod, matrix)
         except Exception as broken:
-            raise PluginFailed(early.name, "PreFilter", broken) from broken
+            raise _failed(meter, began_s, broken) from broken
+        if began_s is not None:
+            meter.end(began_s, _PRE_FILTER_STATUS.get(type(found), SUCCESS))
         if isinstance(found, Skip):
             skipped.add(early.name)
         elif isinstance(found, Refusal):
@@ -116,11 +136,11 @@ def ask(pod: Pod, matrix: NodeMatrix, lineup: Lineup) -> Question | Refused:
     if refused is not None:
         return refused
     filters = [
-        FilterStep(order, each, states.get(each.name))
+        FilterStep(order, each, states.get(each.name), watch.meter(each.name, FILTER))
         for order, each in enumerate(lineup.filters)
         if each.name not in skipped
     ]
-    scores = _score_steps(pod, matrix, lineup)
+    scores = _score_steps(pod, matrix, lineup, watch)
     kept = [*(each.state for each in filters), *(each.state for each in scores)]
     return Question(
         pod.shape,
@@ -135,15 +155,25 @@ def ask(pod: Pod, matrix: NodeMatrix, lineup: Lineup) -> Question | Refused:
     )
 
 
-def _score_steps(pod: Pod, matrix: NodeMatrix, lineup: Lineup) -> list[ScoreStep]:
+def _score_steps(pod: Pod, matrix: NodeMatrix, lineup: Lineup, watch: Watch) -> list[ScoreStep]:
     states: dict[str, State] = {}
     for early in lineup.pre_scores:
+        meter = watch.meter(early.name, PRE_SCORE)
+        began_s = meter.begin()
         try:
-            states[early.name] = early.pre_score(pod, matrix)
+            found = states[early.name] = early.pre_score(pod, matrix)
         except Exception as broken:
-            raise PluginFailed(early.name, "PreScore", broken) from broken
+            raise _failed(meter, began_s, broken) from broken
+        if began_s is not None:
+            meter.end(began_s, SKIP if isinstance(found, Skip) else SUCCESS)
     return [
-        ScoreStep(each, weight, states.get(each.name), each if isinstance(each, Normalize) else None)
+        ScoreStep(
+            each,
+            weight,
+            states.get(each.name),
+            each if isinstance(each, Normalize) else None,
+            watch.meter(each.name, SCORE),
+        )
         for each, weight in lineup.scores
         if not isinstance(states.get(each.name), Skip)
     ]
@@ -162,10 +192,13 @@ def filter_rows(
     first: Orders | None = None
     bits: Ints | None = None
     for step in steps:
+        began_s = step.meter.begin()
         try:
             found = step.plugin.filter(shape, matrix, rows, step.state)
         except Exception as broken:
-            raise PluginFailed(step.plugin.name, "Filter", broken) from broken
+            raise _failed(step.meter, began_s, broken) from broken
+        if began_s is not None:
+            step.meter.end(began_s, UNSCHEDULABLE if found is not None and found.all() else SUCCESS)
         if found is None:
             continue
         rejected = found != 0
@@ -180,7 +213,17 @@ def filter_rows(
 
 
 def score_rows(step: ScoreStep, shape: Shape, matrix: NodeMatrix, rows: Rows | None) -> Ints:
+    began_s = step.meter.begin()
     try:
-        return step.plugin.score(shape, matrix, rows, step.state)
+        found = step.plugin.score(shape, matrix, rows, step.state)
     except Exception as broken:
-        raise PluginFailed(step.plugin.name, "Score", broken) from broken
+        raise _failed(step.meter, began_s, broken) from broken
+    if began_s is not None:
+        step.meter.end(began_s, SUCCESS)
+    return found
+
+
+def _failed(meter: Meter, began_s: float | None, cause: Exception) -> PluginFailed:
+    if began_s is not None:
+        meter.end(began_s, ERROR)
+    return PluginFailed(meter.plugin, meter.point, cause)

@@ -21,7 +21,10 @@ from headgate.scheduling.backoff import BackoffQueue, BackoffRule
 from headgate.scheduling.contract import PreEnqueue, QueueSort, Rejection
 from headgate.scheduling.counters import POD_POPPED, Counters, Sample
 from headgate.scheduling.events import Event, Owned
+from headgate.scheduling.gate_waits import GateWaits
+from headgate.scheduling.gatekeeper import Gatekeeper, Watches
 from headgate.scheduling.inflight import Flight, InFlight
+from headgate.scheduling.meters import Watch
 from headgate.scheduling.nominations import Nominations
 from headgate.scheduling.queued import P, Queued, Where
 from headgate.waiting.heap import Heap
@@ -54,10 +57,12 @@ class SchedulingQueue(Generic[P]):
         sort: QueueSort,
         settings: QueueSettings = DEFAULTS,
         owned: Owned = events.nobody_owns,
+        watches: Watches = Watch,
     ) -> None:
         self.nominations: Nominations[P] = Nominations()
         self.counters = Counters()
-        self._plugins = pre_enqueue
+        self.gate_waits = GateWaits()
+        self._gatekeeper = Gatekeeper(pre_enqueue, watches)
         self._sort = sort
         self._settings = settings
         self._owned = owned
@@ -85,13 +90,14 @@ class SchedulingQueue(Generic[P]):
         queued = self._pods.get(uid)
         if why is None or queued is None or queued.gating is None:
             return why
-        asked = self._ask(queued)
+        asked = self._gatekeeper.ask(queued.pod, queued.gating)
         return why if asked is None else msgspec.structs.replace(why, reason=(asked,))
 
-    def samples(self) -> Iterator[Sample]:
+    def samples(self, now_s: float) -> Iterator[Sample]:
         in_flight = Counter(event.label for event in self._in_flight.events())
         in_flight[POD_POPPED] = len(self._in_flight)
-        return self.counters.samples(in_flight)
+        yield from self.counters.samples(in_flight)
+        yield from self.gate_waits.samples(now_s)
 
     def next_deadline_s(self) -> float | None:
         """When ``flush`` has something to do, unless something happens before."""
@@ -114,13 +120,15 @@ class SchedulingQueue(Generic[P]):
         if queued is None:
             return
         flight = self._in_flight.get(queued)
+        latest = queued.pod if flight is None else flight.latest
         if flight is not None:
             flight.gone = True
         else:
             self._move(queued, None)
             self._let_go(queued)
+        self.gate_waits.left(latest)
         if not bound:
-            self._promise_ended(queued.pod if flight is None else flight.latest, now_s)
+            self._promise_ended(latest, now_s)
 
     def event(self, event: Event, now_s: float, only: Callable[[P], bool] | None = None) -> int:
         """Something happened; how many pods it moved to where they may be tried."""
@@ -189,6 +197,7 @@ class SchedulingQueue(Generic[P]):
         self._in_flight.end(queued)
         if not flight.gone:
             self.nominations.forget(queued.uid)
+            self.gate_waits.left(flight.latest)
             del self._pods[queued.uid]
 
     def in_flight(self) -> Iterator[Flight[P]]:
@@ -227,12 +236,14 @@ class SchedulingQueue(Generic[P]):
         queued = self._pods.get(pod.uid)
         if queued is None:
             queued = self._pods[pod.uid] = Queued(pod, now_s)
+            self.gate_waits.came(pod)
             self._to_active(queued, label, now_s)
             return
         flight = self._in_flight.get(queued)
         old = queued.pod if flight is None else flight.latest
         if pod is old:
             return
+        self.gate_waits.changed(old, pod, now_s)
         happened = events.of_pod_update(old, pod, self._owned)
         if flight is not None:
             flight.latest = pod
@@ -293,24 +304,12 @@ class SchedulingQueue(Generic[P]):
         return True
 
     def _gated(self, queued: Queued[P], label: str, now_s: float) -> bool:
-        queued.gating = self._ask(queued)
+        queued.gating = self._gatekeeper.ask(queued.pod, queued.gating)
         if queued.gating is None:
             return False
         self._hold(queued, queued.gating.plugin)
         self._park(queued, label, now_s)
         return True
-
-    def _ask(self, queued: Queued[P]) -> Rejection | None:
-        """The plugin that holds the pod is asked first: as long as it does, the others do not matter."""
-        plugins = self._plugins.get(queued.pod.scheduler_name, ())
-        if queued.gating is not None:
-            holder = queued.gating.plugin
-            plugins = sorted(plugins, key=lambda plugin: plugin.name != holder)
-        for plugin in plugins:
-            rejection = _verdict(plugin, queued.pod)
-            if rejection is not None:
-                return rejection
-        return None
 
     def _park(self, queued: Queued[P], label: str, now_s: float) -> None:
         gating = queued.gating
@@ -360,11 +359,3 @@ class SchedulingQueue(Generic[P]):
 
 def _helps(queued: Queued[Any], event: Event) -> bool:
     return event.for_everyone or any(stirred(each.wakers, event) for each in queued.rejections)
-
-
-def _verdict(plugin: PreEnqueue, pod: Any) -> Rejection | None:
-    try:
-        return plugin.pre_enqueue(pod)
-    except Exception as error:
-        # Its own change may mend it; so may time, if the plugin was at fault.
-        return Rejection(plugin.name, f"{type(error).__name__}: {error}", events.own_update())

@@ -1,0 +1,127 @@
+"""Which gates hold how many pods, since when, and how long they held those that lost them.
+
+Kept by every change of a pod's gates, never by looking at all pods: a gate can only be set when its pod is created, so
+a pod's creation says since when each of its gates holds it, and no time is kept per pod. Pods that were created in the
+same second are counted together. Anybody may invent gates, so only so many have a line of their own; the rest share
+the line ``other``. A line whose gate holds nobody is given to a newcomer when there are no free ones.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Iterator
+from typing import Final
+
+from headgate.scheduling.counters import Sample
+from headgate.scheduling.histogram import Histograms, exponential
+from headgate.scheduling.podlike import PodLike
+from headgate.waiting.heap import Heap
+
+GATED_PODS: Final = "headgate_gated_pods"
+OLDEST: Final = "headgate_oldest_gated_seconds"
+WAITS: Final = "headgate_gate_wait_seconds"
+OTHER: Final = "other"
+
+_MOST: Final = 100
+_WAIT_BOUNDS_S: Final = exponential(1.0, 4.0, 11)  # from a second to twelve days
+
+
+class _Line:
+    """The pods under one label, by the second in which they were created."""
+
+    def __init__(self) -> None:
+        self.pods = 0
+        self._created: Counter[float] = Counter()
+        self._seconds: Heap[float] = Heap()
+
+    def add(self, created_s: float) -> None:
+        self.pods += 1
+        self._created[created_s] += 1
+        if self._created[created_s] == 1:
+            self._seconds.put(created_s, created_s)
+
+    def drop(self, created_s: float) -> None:
+        self.pods -= 1
+        self._created[created_s] -= 1
+        if not self._created[created_s]:
+            del self._created[created_s]
+            self._seconds.discard(created_s)
+
+    def oldest_s(self) -> float | None:
+        first = self._seconds.first()
+        return None if first is None else first[1]
+
+
+class GateWaits:
+    """``most``: how many gates have a line of their own."""
+
+    def __init__(self, most: int = _MOST) -> None:
+        self.waits = Histograms(WAITS, _WAIT_BOUNDS_S, ("gate",))
+        self._most = most
+        self._lines: dict[str, _Line] = {}
+        self._idle: OrderedDict[str, None] = OrderedDict()
+        # Gates that hold somebody, and their label: it must not change while they do.
+        self._labels: dict[str, str] = {}
+        self._pods: Counter[str] = Counter()
+
+    def came(self, pod: PodLike) -> None:
+        for gate in pod.gates:
+            self._add(gate, pod.created_s)
+
+    def changed(self, old: PodLike, new: PodLike, now_s: float) -> None:
+        """``now_s`` is the time of day: it is compared with when the pod was created."""
+        if old.gates == new.gates:
+            return
+        for gate in old.gates:
+            if gate not in new.gates:
+                # Clocks differ: a pod that was created a moment from now has not waited less than nothing.
+                self.waits.at(self._labels[gate]).observe(max(now_s - old.created_s, 0.0))
+                self._drop(gate, old.created_s)
+        for gate in new.gates:
+            if gate not in old.gates:
+                self._add(gate, new.created_s)
+
+    def left(self, pod: PodLike) -> None:
+        """The pod is gone or has a node; nobody lifted anything."""
+        for gate in pod.gates:
+            self._drop(gate, pod.created_s)
+
+    def _add(self, gate: str, created_s: float) -> None:
+        self._line(gate).add(created_s)
+        self._pods[gate] += 1
+
+    def _line(self, gate: str) -> _Line:
+        label = self._labels.get(gate)
+        if label is None:
+            label = self._labels[gate] = self._label(gate)
+            self._idle.pop(label, None)
+        return self._lines.setdefault(label, _Line())
+
+    def _label(self, gate: str) -> str:
+        if gate in self._lines:
+            return gate
+        if len(self._lines) - (OTHER in self._lines) >= self._most:
+            if not self._idle:
+                return OTHER
+            freed, _ = self._idle.popitem(last=False)
+            del self._lines[freed]
+            self.waits.forget(freed)
+        return gate
+
+    def _drop(self, gate: str, created_s: float) -> None:
+        label = self._labels[gate]
+        self._lines[label].drop(created_s)
+        self._pods[gate] -= 1
+        if not self._pods[gate]:
+            del self._pods[gate], self._labels[gate]
+            if label != OTHER:
+                self._idle[label] = None
+
+    def samples(self, now_s: float) -> Iterator[Sample]:
+        lines = sorted(self._lines.items())
+        for gate, line in lines:
+            yield Sample(GATED_PODS, (("gate", gate),), line.pods)
+        for gate, line in lines:
+            since_s = line.oldest_s()
+            yield Sample(OLDEST, (("gate", gate),), 0 if since_s is None else max(now_s - since_s, 0.0))
+        yield from self.waits.samples()

@@ -1,0 +1,61 @@
+"""Asks PreEnqueue plugins whether a pod may be tried: those of its profile, in order, until one says no.
+
+The plugin that holds the pod already is asked first, since as long as it does the others do not matter. A plugin that
+raises has turned the pod away, with its name. When pods are asked about, and where they then go, is ``queue.py``'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from headgate.scheduling import events
+from headgate.scheduling.contract import PreEnqueue, Rejection
+from headgate.scheduling.meters import ERROR, PRE_ENQUEUE, SUCCESS, Meter, Watch
+from headgate.scheduling.podlike import PodLike
+
+_REFUSED: Final = "UnschedulableAndUnresolvable"
+
+Watches = Callable[[str], Watch]
+"""A new watch for a profile."""
+
+
+class Gatekeeper:
+    """``plugins`` of each profile, by scheduler name."""
+
+    def __init__(self, plugins: Mapping[str, Sequence[PreEnqueue]], watches: Watches = Watch) -> None:
+        self._watches = {profile: watches(profile) for profile in plugins}
+        self._plugins = {
+            profile: tuple((each, self._watches[profile].meter(each.name, PRE_ENQUEUE)) for each in listed)
+            for profile, listed in plugins.items()
+        }
+
+    def ask(self, pod: PodLike, held_by: Rejection | None = None) -> Rejection | None:
+        plugins: Sequence[tuple[PreEnqueue, Meter]] = self._plugins.get(pod.scheduler_name, ())
+        if not plugins:
+            return None
+        if held_by is not None and len(plugins) > 1:
+            plugins = sorted(plugins, key=lambda each: each[0].name != held_by.plugin)
+        watch = self._watches[pod.scheduler_name]
+        watch.begin()
+        rejection = None
+        for plugin, meter in plugins:
+            rejection = _verdict(plugin, meter, pod)
+            if rejection is not None:
+                break
+        watch.end()
+        return rejection
+
+
+def _verdict(plugin: PreEnqueue, meter: Meter, pod: PodLike) -> Rejection | None:
+    began_s = meter.begin()
+    try:
+        rejection = plugin.pre_enqueue(pod)
+        status = SUCCESS if rejection is None else _REFUSED
+    except Exception as error:
+        # Its own change may mend it; so may time, if the plugin was at fault.
+        rejection = Rejection(plugin.name, f"{type(error).__name__}: {error}", events.own_update())
+        status = ERROR
+    if began_s is not None:
+        meter.end(began_s, status)
+    return rejection

@@ -1,0 +1,244 @@
+"""What stands on the page of metrics, read as Prometheus reads it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from prometheus_client.metrics_core import Metric
+from prometheus_client.parser import text_string_to_metric_families
+
+from clusters import Cluster, a_node
+from clusters import a_pod as wire_pod
+from headgate.scheduling.contract import Lineup, Rejection
+from headgate.scheduling.counters import Sample
+from headgate.scheduling.cycle import Cycle
+from headgate.scheduling.histogram import exponential
+from headgate.scheduling.metrics import ERROR, FAMILIES, SCHEDULED, UNSCHEDULABLE, Metrics
+from headgate.scheduling.plugins.priority_sort import PrioritySort
+from headgate.scheduling.queue import SchedulingQueue
+from unit.scheduling.pods import PROFILE, START_S, Allows, APod, Raises, a_pod
+
+
+class Time:
+    """A clock that moves when it is told to."""
+
+    def __init__(self) -> None:
+        self.now_s = 50.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+class Slow:
+    """A PreEnqueue plugin that takes its time."""
+
+    name = "Slow"
+
+    def __init__(self, time: Time, takes_s: float) -> None:
+        self._time, self._takes_s = time, takes_s
+
+    def pre_enqueue(self, pod: Any, /) -> Rejection | None:
+        self._time.now_s += self._takes_s
+        return None
+
+
+def families(metrics: Metrics, samples: tuple[Sample, ...] = ()) -> dict[str, Metric]:
+    found = {each.name: each for each in text_string_to_metric_families(metrics.page(samples).decode())}
+    # The parser takes the end off the names of counters.
+    return {name if each.type != "counter" else f"{name}_total": each for name, each in found.items()}
+
+
+def quantile(share: float, family: Metric, **labels: str) -> float:
+    """The bound under which that share of the observations lies."""
+    buckets = [
+        (float(each.labels["le"]), each.value)
+        for each in family.samples
+        if each.name.endswith("_bucket") and labels.items() <= each.labels.items()
+    ]
+    wanted = share * max(count for _, count in buckets)
+    return min(bound for bound, count in buckets if count >= wanted)
+
+
+def queue_with(metrics: Metrics, *plugins: Any) -> SchedulingQueue[APod]:
+    return SchedulingQueue({PROFILE: plugins}, PrioritySort(), watches=metrics.watch)
+
+
+# The KEP's roll-back rule
+
+
+def test_a_pre_enqueue_plugin_whose_ninetieth_percentile_is_above_100_ms_can_be_seen() -> None:
+    time = Time()
+    metrics = Metrics(time)
+    queue = queue_with(metrics, Slow(time, 0.15), Allows("fine"))
+    for number in range(200):
+        queue.add(a_pod(f"p{number}", labels={"fine": ""}), START_S)
+    found = families(metrics)
+    plugins = found["scheduler_plugin_execution_duration_seconds"]
+    assert 0.1 < quantile(0.9, plugins, plugin="Slow", extension_point="PreEnqueue") < 0.3
+    assert quantile(0.9, plugins, plugin="Allows", extension_point="PreEnqueue") < 0.1
+    points = found["scheduler_framework_extension_point_duration_seconds"]
+    assert 0.1 < quantile(0.9, points, extension_point="PreEnqueue", profile=PROFILE) < 0.3
+
+
+def test_plugins_of_a_second_are_told_from_plugins_of_100_ms() -> None:
+    for name in ("scheduler_plugin_execution_duration_seconds", "scheduler_framework_extension_point_duration_seconds"):
+        metrics = Metrics()
+        metrics.plugin_took("Slow", "Filter", "Success", 0.9)
+        metrics.point_took("Filter", "Success", PROFILE, 0.9)
+        assert 0.9 <= quantile(0.9, families(metrics)[name]) < float("inf")
+
+
+def test_a_pre_enqueue_plugin_is_told_with_what_it_answered() -> None:
+    """kube-scheduler always tells of success at this extension point."""
+    metrics = Metrics(Time(), every=1)
+    queue = queue_with(metrics, Allows("fine"))
+    queue.add(a_pod("fine", labels={"fine": ""}), START_S)
+    queue.add(a_pod("held"), START_S)
+    queue_with(metrics, Raises()).add(a_pod("broken"), START_S)
+    for name in ("scheduler_plugin_execution_duration_seconds", "scheduler_framework_extension_point_duration_seconds"):
+        told = [each.labels for each in families(metrics)[name].samples if each.name.endswith("_count")]
+        assert {each["status"] for each in told} == {"Success", "UnschedulableAndUnresolvable", "Error"}
+
+
+# Attempts
+
+
+def test_an_attempt_is_counted_and_timed_by_result_and_profile() -> None:
+    metrics = Metrics()
+    metrics.attempted(SCHEDULED, "one", 0.003)
+    metrics.attempted(SCHEDULED, "one", 0.005)
+    metrics.attempted(UNSCHEDULABLE, "two", 0.001)
+    metrics.attempted(ERROR, "two", 0.001)
+    found = families(metrics)
+    counted = found["scheduler_schedule_attempts_total"].samples
+    assert {(each.labels["result"], each.labels["profile"], each.value) for each in counted} == {
+        ("scheduled", "one", 2),
+        ("unschedulable", "two", 1),
+        ("error", "two", 1),
+    }
+    timed = found["scheduler_scheduling_attempt_duration_seconds"]
+    assert quantile(1.0, timed, result="scheduled", profile="one") == 0.008
+
+
+def test_a_pod_that_was_tried_often_is_told_among_those_with_fifteen_attempts_and_more() -> None:
+    metrics = Metrics()
+    metrics.placed(1, 0.02)
+    metrics.placed(14, 3.0)
+    metrics.placed(15, 3.0)
+    metrics.placed(400, 3.0)
+    found = families(metrics)
+    waits = found["scheduler_pod_scheduling_sli_duration_seconds"].samples
+    assert {each.labels["attempts"]: each.value for each in waits if each.name.endswith("_count")} == {
+        "1": 1,
+        "14": 1,
+        "15+": 2,
+    }
+    tries = [each for each in found["scheduler_pod_scheduling_attempts"].samples if each.name.endswith("_bucket")]
+    assert [(each.labels["le"], each.value) for each in tries] == [
+        ("1", 1),
+        ("2", 1),
+        ("4", 1),
+        ("8", 1),
+        ("16", 3),
+        ("+Inf", 4),
+    ]
+
+
+def test_preemption_is_counted_when_it_is_tried_and_its_victims_when_it_succeeds() -> None:
+    metrics = Metrics()
+    metrics.tried_to_preempt()
+    metrics.tried_to_preempt()
+    metrics.preempted(3)
+    found = families(metrics)
+    assert [each.value for each in found["scheduler_preemption_attempts_total"].samples] == [2]
+    victims = {each.name: each.value for each in found["scheduler_preemption_victims"].samples if not each.labels}
+    assert victims == {"scheduler_preemption_victims_count": 1, "scheduler_preemption_victims_sum": 3}
+
+
+# Plugins that choose nodes
+
+
+def test_plugins_are_counted_at_every_attempt_and_timed_at_some() -> None:
+    time = Time()
+    metrics = Metrics(time, every=2)
+    cluster = Cluster(a_node("n1"), a_node("n2"))
+    lineup = cluster.cycle.lineup
+    cycle = Cycle(cluster.matrix, lineup, watch=metrics.watch(PROFILE))
+    for number in range(4):
+        cycle.place(cluster.pod(wire_pod(f"p{number}", {"cpu": "1m"}, schedulerName=PROFILE)))
+    found = families(metrics)
+    asked = {
+        (each.labels["plugin"], each.labels["extension_point"]): each.value
+        for each in found["scheduler_plugin_evaluation_total"].samples
+    }
+    assert asked["NodeResourcesFit", "Filter"] == 4
+    assert asked["NodeUnschedulable", "Filter"] == 1, (
+        "nodes do not change, so who looks at nodes alone is not asked again"
+    )
+    timed = [
+        each.value
+        for each in found["scheduler_plugin_execution_duration_seconds"].samples
+        if each.name.endswith("_count")
+        and each.labels == {"plugin": "NodeResourcesFit", "extension_point": "Filter", "status": "Success"}
+    ]
+    assert timed == [2]
+
+
+def test_a_plugin_that_finds_no_node_and_one_that_breaks_are_told_so() -> None:
+    class Breaks:
+        name = "Breaks"
+        reads = 1
+
+        def filter(self, *what: Any) -> Any:
+            raise RuntimeError("no")
+
+        def reasons(self, shape: Any, /) -> tuple[()]:
+            return ()
+
+    breaks: Any = Breaks()
+    metrics = Metrics(Time(), every=1)
+    cluster = Cluster(a_node("n1"))
+    cycle = Cycle(cluster.matrix, cluster.cycle.lineup, watch=metrics.watch("one"))
+    cycle.place(cluster.pod(wire_pod("large", {"cpu": "1000"})))
+    Cycle(cluster.matrix, Lineup(filters=(breaks,)), watch=metrics.watch("two")).place(cluster.pod(wire_pod("p")))
+    points = [
+        each.labels
+        for each in families(metrics)["scheduler_framework_extension_point_duration_seconds"].samples
+        if each.name.endswith("_count")
+    ]
+    assert {"extension_point": "Filter", "status": "Unschedulable", "profile": "one"} in points
+    assert {"extension_point": "Filter", "status": "Error", "profile": "two"} in points
+
+
+# The page
+
+
+def test_every_family_on_the_page_is_described_and_of_its_kind() -> None:
+    metrics = Metrics(Time(), every=1)
+    queue = queue_with(metrics, Allows("fine"))
+    queue.add(a_pod("fine", labels={"fine": ""}, gates=("foo",)), START_S)
+    queue.pop(START_S)
+    metrics.attempted(SCHEDULED, PROFILE, 0.001)
+    found = families(metrics, tuple(queue.samples(START_S + 5)))
+    for name, family in found.items():
+        assert family.type == FAMILIES[name].kind
+        assert family.documentation == FAMILIES[name].help
+    gated = found["headgate_gated_pods"].samples
+    assert [(each.labels, each.value) for each in gated] == [({"gate": "foo"}, 1)]
+    assert [each.value for each in found["headgate_oldest_gated_seconds"].samples] == [5]
+
+
+def test_a_label_with_quotes_and_line_ends_stays_one_line() -> None:
+    told = 'a "quoted"\\\nname'
+    page = Metrics().page([Sample("scheduler_pending_pods", (("queue", told),), 1)])
+    found = next(iter(text_string_to_metric_families(page.decode())))
+    assert found.samples[0].labels == {"queue": told}
+
+
+def test_bounds_have_the_digits_that_kube_schedulers_have() -> None:
+    assert [str(each) for each in exponential(0.00001, 1.5, 4)] == [
+        "1e-05",
+        "1.5000000000000002e-05",
+        "2.2500000000000005e-05",
+        "3.375000000000001e-05",
+    ]
