@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from headgate.scheduling import cluster as surroundings
 from headgate.scheduling.configuration.parsing import parse_configuration
 from headgate.scheduling.configuration.values import Configuration
 from headgate.scheduling.contract import Lineup
 from headgate.scheduling.cycle import Cycle
 from headgate.scheduling.node import Node, read_node
+from headgate.scheduling.nominations import Nominations
 from headgate.scheduling.pod import Pod, read_pod
 from headgate.scheduling.profile import Team, assemble
 from headgate.scheduling.shape import Shapes
@@ -66,15 +69,29 @@ def a_team(around: surroundings.Cluster, **profile: Any) -> Team:
 
 
 class Cluster:
-    """A matrix and a cycle over it, driven by wire objects; ``profile`` as in a configuration document."""
+    """A matrix and a cycle over it, driven by wire objects; ``profile`` as in a configuration document.
 
-    def __init__(self, *nodes: Object, lineup: Lineup | None = None, percentage: int = 100, **profile: Any) -> None:
+    Unless it ``preempts``, nobody looks for a way out when a pod fits nowhere.
+    """
+
+    def __init__(
+        self,
+        *nodes: Object,
+        lineup: Lineup | None = None,
+        percentage: int = 100,
+        preempts: bool = False,
+        **profile: Any,
+    ) -> None:
         self.shapes = Shapes()
         self.around = surroundings.Cluster(capacity=2)
         self.matrix = self.around.matrix
         for each in nodes:
             self.matrix.node_applied(node_of(each))
-        self.cycle = Cycle(self.matrix, lineup or a_team(self.around, **profile).lineup, percentage)
+        if lineup is None:
+            lineup = a_team(self.around, **profile).lineup
+            lineup = lineup if preempts else msgspec.structs.replace(lineup, post_filters=())
+        self.promises: Nominations[Pod] = Nominations()
+        self.cycle = Cycle(self.matrix, lineup, percentage, self.promises)
 
     def apply(self, wire: Object) -> None:
         self.matrix.node_applied(node_of(wire))

@@ -40,3 +40,4 @@ LEASES: Final = Resource("coordination.k8s.io", "v1", "leases", namespaced=True)
 CUSTOM_RESOURCE_DEFINITIONS: Final = Resource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False
 )
+POD_DISRUPTION_BUDGETS: Final = Resource("policy", "v1", "poddisruptionbudgets", namespaced=True)

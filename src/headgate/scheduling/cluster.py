@@ -11,9 +11,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from headgate.kube.resource import Resource
+from headgate.scheduling.budgets import Budgets
 from headgate.scheduling.events import Event
 from headgate.scheduling.namespaces import Namespaces
 from headgate.scheduling.nodes import NodeMatrix
+from headgate.scheduling.preemptions import Preemptions
 
 Object = Mapping[str, Any]
 
@@ -33,7 +35,9 @@ class Cluster:
     def __init__(self, capacity: int = 64) -> None:
         self.matrix = NodeMatrix(capacity)
         self.namespaces = Namespaces()
-        self.parts: tuple[Part, ...] = (self.namespaces,)
+        self.budgets = Budgets()
+        self.preemptions = Preemptions()
+        self.parts: tuple[Part, ...] = (self.namespaces, self.budgets)
         self._listeners: dict[Resource, list[Part]] = {}
         for part in self.parts:
             for resource in part.watched:

@@ -15,6 +15,7 @@ import msgspec
 from headgate.scheduling.cluster import Cluster
 from headgate.scheduling.configuration.registry import BUILT_IN, METHODS
 from headgate.scheduling.configuration.values import (
+    DefaultPreemptionArgs,
     ForeignArgs,
     NodeAffinityArgs,
     NodeResourcesBalancedAllocationArgs,
@@ -31,6 +32,8 @@ from headgate.scheduling.plugins.allocation import (
     requested_to_capacity_ratio,
 )
 from headgate.scheduling.plugins.default_binder import DefaultBinder
+from headgate.scheduling.plugins.default_preemption import DefaultPreemption
+from headgate.scheduling.plugins.dynamic_resources import DynamicResources
 from headgate.scheduling.plugins.image_locality import ImageLocality
 from headgate.scheduling.plugins.node_affinity import NodeAffinity
 from headgate.scheduling.plugins.node_name import NodeName
@@ -64,6 +67,10 @@ def _affinity(args: NodeAffinityArgs, cluster: Cluster) -> NodeAffinity:
     return NodeAffinity(args.added, args.added_wishes)
 
 
+def _preemption(args: DefaultPreemptionArgs, cluster: Cluster) -> DefaultPreemption:
+    return DefaultPreemption(args, cluster.budgets, cluster.preemptions)
+
+
 def _weights(resources: tuple[Weighted, ...]) -> Weights:
     return tuple((each.name, each.weight) for each in resources)
 
@@ -81,6 +88,8 @@ MAKERS: Final[Mapping[str, Maker]] = {
     "NodeAffinity": _affinity,
     "NodePorts": _plain(NodePorts),
     "NodeResourcesFit": _fit,
+    "DynamicResources": _plain(DynamicResources),
+    "DefaultPreemption": _preemption,
     "NodeResourcesBalancedAllocation": _balanced,
     "ImageLocality": _plain(ImageLocality),
     "DefaultBinder": _plain(DefaultBinder),

@@ -59,6 +59,8 @@ class Shape(msgspec.Struct, frozen=True, eq=False, weakref=True):
     """Empty unless something in the shape looks at it."""
     labels: Mapping[str, str] | None = None
     """``None`` unless something in the shape looks at them."""
+    has_claims: bool = False
+    """Whether the pod asks for devices by resource claims."""
     problem: str = ""
     """Why no node can be looked for; empty for a sound shape."""
 
@@ -106,6 +108,7 @@ def _key(spec: Object, namespace: str, labels: Mapping[str, str] | None) -> byte
             spec.get("tolerations"),
             spec.get("topologySpreadConstraints"),
             volumes,
+            bool(spec.get("resourceClaims")),
             namespace if looks or volumes else None,
             labels if looks else None,
         ),
@@ -149,6 +152,7 @@ def _read(number: int, spec: Object, namespace: str, labels: Mapping[str, str] |
         anti_affinity=parts.read_pod_affinity(between.get("podAntiAffinity"), namespace),
         images=parts.read_images(spec),
         volumes=volumes,
+        has_claims=bool(spec.get("resourceClaims")),
         namespace=namespace if looks or volumes else "",
         labels=dict(labels or {}) if looks else None,
     )

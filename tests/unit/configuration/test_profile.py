@@ -36,7 +36,7 @@ def test_the_default_profile_asks_in_the_order_and_with_the_weights_of_kubernete
     assert [each.name for each in made.lineup.filters] == [each for each in FILTERS if each in MAKERS]
     weighed = [(each.name, weight) for each, weight in made.lineup.scores]
     assert weighed == [each for each in SCORES.items() if each[0] in MAKERS]
-    assert [each.name for each in made.pre_enqueue] == ["SchedulingGates"]
+    assert [each.name for each in made.pre_enqueue] == ["SchedulingGates", "DefaultPreemption"]
     assert made.queue_sort.name == "PrioritySort"
 
 
@@ -86,5 +86,5 @@ def test_plugins_from_elsewhere_are_made_from_a_mapping_and_name_their_annotatio
     read = parse_configuration({**HEADER, "profiles": [profile]}, registry)
     assert isinstance(read, Configuration)
     made = assemble(read.profiles[0], Cluster(), {**MAKERS, "Holds": lambda args, cluster: Holds(args)})
-    assert [each.name for each in made.pre_enqueue] == ["SchedulingGates", "Holds"]
+    assert [each.name for each in made.pre_enqueue] == ["SchedulingGates", "DefaultPreemption", "Holds"]
     assert made.annotations == {"a/b"}

@@ -22,9 +22,7 @@ from headgate.scheduling.contract import (
     Reason,
     Unplaced,
 )
-from headgate.scheduling.cycle import Cycle
 from headgate.scheduling.nodes import NodeMatrix
-from headgate.scheduling.nominations import Nominations
 from headgate.scheduling.pod import Pod
 from headgate.scheduling.sampling import nodes_to_find, sample
 from headgate.scheduling.shape import Shape
@@ -92,9 +90,7 @@ def test_the_nominated_node_is_taken_if_it_will_do() -> None:
 
 
 def promised(cluster: Cluster, wire: Object, node: str) -> None:
-    promises: Nominations[Pod] = Nominations()
-    promises.promise(cluster.pod(wire), node)
-    cluster.cycle = Cycle(cluster.matrix, cluster.cycle.lineup, promises=promises)
+    cluster.promises.promise(cluster.pod(wire), node)
 
 
 def test_room_that_was_promised_to_a_pod_of_the_same_priority_is_taken() -> None:
