@@ -16,6 +16,7 @@ from headgate.scheduling.events import Event
 from headgate.scheduling.namespaces import Namespaces
 from headgate.scheduling.nodes import NodeMatrix
 from headgate.scheduling.preemptions import Preemptions
+from headgate.scheduling.selectors import Selectors
 
 Object = Mapping[str, Any]
 
@@ -37,7 +38,8 @@ class Cluster:
         self.namespaces = Namespaces()
         self.budgets = Budgets()
         self.preemptions = Preemptions()
-        self.parts: tuple[Part, ...] = (self.namespaces, self.budgets)
+        self.selectors = Selectors()
+        self.parts: tuple[Part, ...] = (self.namespaces, self.budgets, self.selectors)
         self._listeners: dict[Resource, list[Part]] = {}
         for part in self.parts:
             for resource in part.watched:

@@ -253,7 +253,12 @@ class Cycle:
             order[rows == row], bits[rows == row] = why
         left = rows[order == PASSES]
         total = np.zeros(len(left), np.int64)
-        for step in question.scores if len(left) else ():
+        if len(left) > 1:  # a single one is the best, whatever it scores
+            feasible = np.zeros(matrix.size, np.bool_)
+            feasible[left] = True
+            for state in question.watchers:
+                state.see(feasible)
+        for step in question.scores if len(left) > 1 else ():
             score = score_rows(step, shape, matrix, left)
             if step.normalize is not None:
                 score = step.normalize.normalize(score, step.normalize.scale(score))

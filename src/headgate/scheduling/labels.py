@@ -39,12 +39,16 @@ class LabelColumn:
         if value is None:
             self.ids[row] = ABSENT
             return
+        self.ids[row] = self.number(value)
+
+    def number(self, value: str) -> int:
+        """The id of a value, made if it is new."""
         found = self._id_of.get(value)
         if found is None:
             found = len(self.values)
             self._id_of[value] = found
             self.values.append(value)
-        self.ids[row] = found
+        return found
 
     def matching(self, requirement: Requirement, rows: Rows | None, size: int) -> Mask:
         """Which rows meet a requirement on this key: it is asked once per value, not per node."""

@@ -7,7 +7,7 @@ holds. A pod that cannot be read is answered with a text that says why.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from sys import intern
 from types import MappingProxyType
 from typing import Any, Final
@@ -21,6 +21,9 @@ from headgate.scheduling.shape import Shape, Shapes
 
 TERMINAL_PHASES: Final = frozenset({"Succeeded", "Failed"})
 NO_ANNOTATIONS: Final[Mapping[str, str]] = MappingProxyType({})
+_SELECTING_OWNERS: Final = frozenset(
+    {("v1", "ReplicationController"), ("apps/v1", "ReplicaSet"), ("apps/v1", "StatefulSet")}
+)
 _REPORTS: Final = ("containerStatuses", "initContainerStatuses")
 
 
@@ -55,6 +58,8 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     started_s: float | None = None
     disruption: str = ""
     """Why the pod is to be disrupted, if it is: the reason of its condition ``DisruptionTarget``."""
+    owner: tuple[str, str] | None = None
+    """Kind and name of the controller, if it is one whose selector says what the pod's siblings are."""
 
     @property
     def key(self) -> str:
@@ -99,7 +104,16 @@ def _read(wire: Mapping[str, Any], shapes: Shapes, annotations: Collection[str])
         preemption_policy=intern(spec.get("preemptionPolicy") or ""),
         started_s=_read_started(status.get("startTime")),
         disruption=_read_disruption(status.get("conditions")),
+        owner=_read_owner(metadata.get("ownerReferences") or ()),
     )
+
+
+def _read_owner(references: Iterable[Mapping[str, Any]]) -> tuple[str, str] | None:
+    for each in references:
+        if each.get("controller"):
+            is_known = (each.get("apiVersion"), each.get("kind")) in _SELECTING_OWNERS
+            return (intern(each["kind"]), intern(each["name"])) if is_known else None
+    return None
 
 
 def _picked(annotations: Mapping[str, str] | None, wanted: Collection[str]) -> Mapping[str, str]:

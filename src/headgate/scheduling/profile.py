@@ -20,10 +20,12 @@ from headgate.scheduling.configuration.values import (
     NodeAffinityArgs,
     NodeResourcesBalancedAllocationArgs,
     NodeResourcesFitArgs,
+    PodTopologySpreadArgs,
     Profile,
     Weighted,
 )
 from headgate.scheduling.contract import Lineup, PreEnqueue, QueueSort
+from headgate.scheduling.parts import read_spread
 from headgate.scheduling.plugins.allocation import (
     Strategy,
     Weights,
@@ -41,6 +43,7 @@ from headgate.scheduling.plugins.node_ports import NodePorts
 from headgate.scheduling.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from headgate.scheduling.plugins.node_resources_fit import NodeResourcesFit
 from headgate.scheduling.plugins.node_unschedulable import NodeUnschedulable
+from headgate.scheduling.plugins.pod_topology_spread import PodTopologySpread
 from headgate.scheduling.plugins.priority_sort import PrioritySort
 from headgate.scheduling.plugins.scheduling_gates import SchedulingGates
 from headgate.scheduling.plugins.taint_toleration import TaintToleration
@@ -71,6 +74,11 @@ def _preemption(args: DefaultPreemptionArgs, cluster: Cluster) -> DefaultPreempt
     return DefaultPreemption(args, cluster.budgets, cluster.preemptions)
 
 
+def _spread(args: PodTopologySpreadArgs, cluster: Cluster) -> PodTopologySpread:
+    defaults = None if args.defaulting_type == "System" else read_spread(args.default_constraints)
+    return PodTopologySpread(cluster.selectors, defaults)
+
+
 def _weights(resources: tuple[Weighted, ...]) -> Weights:
     return tuple((each.name, each.weight) for each in resources)
 
@@ -91,6 +99,7 @@ MAKERS: Final[Mapping[str, Maker]] = {
     "DynamicResources": _plain(DynamicResources),
     "DefaultPreemption": _preemption,
     "NodeResourcesBalancedAllocation": _balanced,
+    "PodTopologySpread": _spread,
     "ImageLocality": _plain(ImageLocality),
     "DefaultBinder": _plain(DefaultBinder),
 }

@@ -32,7 +32,7 @@ class TaintToleration:
     reads: Final[Reads] = READS_NODE
 
     def filter(self, shape: Shape, matrix: NodeMatrix, rows: Rows | None, state: State, /) -> Ints | None:
-        bits = _per_row(matrix, rows, lambda each: _repels(each, shape))
+        bits = repelled(shape, matrix, rows)
         return bits if bits.any() else None
 
     def reasons(self, shape: Shape, /) -> Sequence[Reason]:
@@ -52,6 +52,11 @@ class TaintToleration:
             *events.on(events.NODE, events.ADD, events.NODE_TAINT, guard=Admits(shape)),
             *events.on(events.POD, events.POD_TOLERATION, guard=Itself()),
         )
+
+
+def repelled(shape: Shape, matrix: NodeMatrix, rows: Rows | None) -> Ints:
+    """One for each row with a taint that keeps pods of this shape away, else zero."""
+    return _per_row(matrix, rows, lambda each: _repels(each, shape))
 
 
 def _repels(listed: Taints, shape: Shape) -> bool:

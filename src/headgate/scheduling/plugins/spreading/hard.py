@@ -1,0 +1,148 @@
+"""Hard spreading: where one more pod would make the domains too uneven.
+
+Per constraint a node is out when its domain would have ``maxSkew`` more pods than the smallest domain, and when it has
+no domain at all. Verdicts are kept per domain in a table that is read by the domain of a row; a pod that comes or goes
+changes the verdict of its own domain, or, when the smallest grows or shrinks, perhaps of all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import numpy as np
+
+from headgate.scheduling.changes import Change
+from headgate.scheduling.columns import Ints, Rows
+from headgate.scheduling.nodes import NodeMatrix
+from headgate.scheduling.parts import SpreadConstraint
+from headgate.scheduling.plugins.spreading.counts import Domains, Tally, tallies
+from headgate.scheduling.plugins.spreading.rules import Rules
+from headgate.scheduling.shape import Shape
+
+UNEVEN: Final = 1
+MISSING: Final = 2
+
+
+class HardSpread:
+    """All hard constraints of one shape."""
+
+    def __init__(self, rules: Rules, shape: Shape, matrix: NodeMatrix) -> None:
+        self._matrix = matrix
+        made = tallies(rules, matrix)
+        self._tallies = tuple(dict.fromkeys(made))
+        self._limits = [
+            Limit(each, Domains(each, rules, shape, matrix), tally, is_member=each.selector.matches(rules.labels))
+            for each, tally in zip(rules.constraints, made, strict=True)
+        ]
+        self._unread: set[int] = set()
+        """Rows whose nodes have to be looked at again."""
+        for each in self._limits:
+            each.read(None)
+
+    def follow(self, change: Change, /) -> Iterable[int] | None:
+        pod, row = change.pod, change.row
+        if pod is None:
+            self._unread.add(row)
+            return None
+        moved = [each for each in self._tallies if each.counts(pod)]
+        if not moved:
+            return ()
+        for tally in moved:
+            tally.on_row[row] += change.sign
+        if self._unread:
+            return None
+        turned = [each.add(row, change.sign) for each in self._limits if each.tally in moved]
+        further: list[int] = []
+        for rows in turned:
+            if rows is None:
+                return None
+            further += rows
+        return further
+
+    def verdicts(self, rows: Rows | None) -> Ints:
+        """Per row zero, or what the first constraint that is not met complains of."""
+        if self._unread:
+            unread = np.fromiter(self._unread, np.intp, count=len(self._unread))
+            self._unread.clear()
+            for each in self._limits:
+                each.read(unread)
+        where = slice(0, self._matrix.size) if rows is None else rows
+        first, *others = self._limits
+        bits = first.verdict_at(where)
+        for each in others:
+            np.copyto(bits, each.verdict_at(where), where=bits == 0)
+        return bits
+
+
+class Limit:
+    """One constraint: how many pods a domain may have, and which domains have too many."""
+
+    def __init__(self, constraint: SpreadConstraint, domains: Domains, tally: Tally, *, is_member: bool) -> None:
+        self.tally = tally
+        self._domains = domains
+        self._skew = constraint.max_skew - is_member
+        self._min_domains = constraint.min_domains
+        self._least = 0
+        self._holders = 0
+        """Domains that have the least pods: while there is another one, the least stays."""
+        self._is_enough = False
+        """Whether there are as many domains as were asked for; else an empty one is taken to be there."""
+        self._verdict: Ints = np.zeros(0, np.int64)
+
+    def verdict_at(self, where: slice | Rows) -> Ints:
+        # A row without the label has id -1, which reads the last place of the table.
+        return self._verdict[self._domains.ids[where]]
+
+    def read(self, rows: Rows | None) -> None:
+        self._domains.read(rows, self.tally.on_row)
+        self._find_least()
+        self._judge()
+
+    def add(self, row: int, sign: int) -> list[int] | None:
+        """A pod came or went; returns the rows with another verdict than before, ``None`` if they are many."""
+        domains = self._domains
+        if not domains.counted[row]:
+            return []
+        domain = int(domains.ids[row])
+        before, most = int(domains.counts[domain]), self._most
+        domains.counts[domain] = after = before + sign
+        self._shift_least(before, after)
+        if self._most != most:
+            return self._judge_again()
+        verdict = UNEVEN if after > most else 0
+        if self._verdict[domain] == verdict:
+            return []
+        self._verdict[domain] = verdict
+        return domains.rows(domain, row)
+
+    @property
+    def _most(self) -> int:
+        return self._skew + self._least if self._is_enough else self._skew
+
+    def _shift_least(self, before: int, after: int) -> None:
+        if after < self._least:
+            self._least, self._holders = after, 1
+        elif after == self._least:
+            self._holders += 1
+        elif before == self._least:
+            self._holders -= 1
+            if not self._holders:
+                self._find_least()
+
+    def _find_least(self) -> None:
+        counts = self._domains.counts[self._domains.is_domain]
+        self._is_enough = len(counts) >= self._min_domains
+        self._least = int(counts.min()) if len(counts) else 0
+        self._holders = int(np.count_nonzero(counts == self._least))
+
+    def _judge(self) -> None:
+        counts = self._domains.counts
+        verdict: Ints = np.full(len(counts) + 1, MISSING, np.int64)
+        verdict[:-1] = counts > self._most
+        self._verdict = verdict
+
+    def _judge_again(self) -> list[int] | None:
+        before = self._verdict
+        self._judge()
+        return self._domains.rows_in_any(before != self._verdict)
