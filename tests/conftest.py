@@ -36,6 +36,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--patch-pairs", type=int, default=3000, help="objects and patches to compare on both servers")
     group.addoption("--spoiled-step", type=int, default=9, help="try every n-th of the ways to spoil a manifest")
     group.addoption("--random-patches", action="store_true", help="draw other patches on every run")
+    group.addoption("--placements", type=int, default=2000, help="drawn clusters to put to both schedulers")
+    group.addoption("--random-placements", action="store_true", help="draw other clusters on every run")
+    group.addoption("--placement-case", type=int, help="the number of one drawn cluster, to see it again")
 
 
 # How long an example takes says how busy the machine is, not whether the code is right.

@@ -1,0 +1,133 @@
+"""A real API server with a real kube-scheduler, through which one drawn cluster after the other is sent.
+
+A cluster's nodes are made, and when the scheduler knows them and no others, its pods, all at once: the scheduler tries
+them one after the other, and its log (`log.py`) tells when all are decided and in which order. Then the nodes are taken
+away. Pods that have a node stay: nobody looks at a pod on a node that is gone. A pod that failed once is not tried
+again while its cluster is there: nothing leaves the queue of those that wait early.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from harness.processes import Process
+from harness.real import RealServer
+from harness.server import JSON_TYPE
+from harness.users import ALICE
+from real.placements.cases import PROFILES, STANDING, Case
+from real.placements.log import VERBOSITY, Attempt, Log
+
+Object = dict[str, Any]
+
+WAIT_S = 100
+# All but Events, of which the scheduler would write one per pod: that costs as much as half a binding.
+ROLE_RULES = [
+    {"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch", "update", "patch", "delete"]},
+    {"apiGroups": [""], "resources": ["pods/binding"], "verbs": ["create"]},
+]
+COLLECTIONS = {
+    "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+    "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+    "Namespace": "/api/v1/namespaces",
+    "Node": "/api/v1/nodes",
+    "Pod": "/api/v1/namespaces/{}/pods",
+    "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
+    "RuntimeClass": "/apis/node.k8s.io/v1/runtimeclasses",
+}
+
+
+class Played(NamedTuple):
+    """Objects as the API server showed them at first, and the attempts in their order."""
+
+    nodes: list[Object]
+    pods: dict[str, Object]
+    """By namespace and name."""
+    attempts: list[Attempt]
+
+
+class Arena:
+    def __init__(self, programs: Path, folder: Path) -> None:
+        flags = ("--enable-priority-and-fairness=false", "--max-requests-inflight=0")
+        self._server = RealServer(folder, programs, flags=flags)
+        for each in (*_rights(), *STANDING):
+            self.create(each)
+        config, log = folder / "scheduler.yaml", folder / "kube-scheduler.log"
+        config.write_text(yaml.safe_dump(self._configuration(folder)))
+        log.touch()
+        self.log = Log(log)
+        self._scheduler = Process(
+            [
+                *(str(programs / "kube-scheduler"), f"--config={config}", "--secure-port=0"),
+                *(f"--vmodule={VERBOSITY}", "--feature-gates=SchedulerPopFromBackoffQ=false"),
+            ],
+            log,
+        )
+
+    def _configuration(self, folder: Path) -> Object:
+        account = yaml.safe_load(self._server.kubeconfig.read_text())
+        account["users"][0]["user"]["token"] = ALICE
+        kubeconfig = folder / "kubeconfig-of-scheduler"
+        kubeconfig.write_text(yaml.safe_dump(account))
+        return {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "clientConnection": {"kubeconfig": str(kubeconfig), "qps": 5000, "burst": 5000},
+            "leaderElection": {"leaderElect": False},
+            "percentageOfNodesToScore": 100,
+            "podInitialBackoffSeconds": WAIT_S,
+            "podMaxBackoffSeconds": WAIT_S,
+            "profiles": [{"schedulerName": name, **profile} for name, profile in PROFILES.items()],
+        }
+
+    def play(self, case: Case) -> Played:
+        self.log.forget()
+        nodes = [self.create(each) for each in case.nodes]
+        names = {each["metadata"]["name"] for each in nodes}
+        self.log.wait_until(lambda: self.log.nodes == names, f"to know the nodes {sorted(names)} and no others")
+        made = [self.create(each) for each in case.pods]
+        pods = {f"{each['metadata']['namespace']}/{each['metadata']['name']}": each for each in made}
+        attempts = self.log.attempts
+
+        def all_decided() -> bool:
+            return all(name in attempts and attempts[name].is_decided for name in pods)
+
+        self.log.wait_until(all_decided, f"to decide about the pods of case {case.number}")
+        self._send("DELETE", COLLECTIONS["Node"])
+        for namespace in sorted({name.partition("/")[0] for name in pods if not attempts[name].node}):
+            waiting = f"{COLLECTIONS['Pod'].format(namespace)}?fieldSelector=spec.nodeName%3D"
+            self._send("DELETE", waiting, {"gracePeriodSeconds": 0})
+        return Played(nodes, pods, [each for name, each in attempts.items() if name in pods])
+
+    def create(self, wanted: Object) -> Object:
+        path = COLLECTIONS[wanted["kind"]].format(wanted["metadata"].get("namespace"))
+        return self._send("POST", path, wanted)
+
+    def _send(self, method: str, path: str, body: Object | None = None) -> Object:
+        sent = None if body is None else json.dumps(body).encode()
+        answer = self._server.request(method, path, JSON_TYPE, sent)
+        assert answer.status in (200, 201), (method, path, body, answer)
+        found: Object = answer.json()
+        return found
+
+    def stop(self) -> None:
+        self._scheduler.stop()
+        self._server.disconnect()
+        self._server.stop()
+
+
+def _rights() -> Iterable[Object]:
+    group = "rbac.authorization.k8s.io"
+    name = {"name": "scheduler-without-events"}
+    yield {"apiVersion": f"{group}/v1", "kind": "ClusterRole", "metadata": name, "rules": ROLE_RULES}
+    yield {
+        "apiVersion": f"{group}/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": name,
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", **name},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": "alice"}],
+    }

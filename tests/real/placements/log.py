@@ -1,0 +1,115 @@
+"""What a real kube-scheduler says in its log: which nodes it knows, which pods it tried in which order, how that ended.
+
+Raised to the right level for a few of its files (`VERBOSITY`), the log tells more than the API does: the order of the
+attempts, and the score that every plugin gave to every node. Nodes are told of under the lock of the scheduler's
+cache, so the next decision after such a line knows the node.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable
+from pathlib import Path
+from time import monotonic, sleep
+
+VERBOSITY = "schedule_one=10,node_tree=2"
+PATIENCE_S = 60.0
+LINE = re.compile(r'[A-Z]\d{4} [\d:.]+ +\d+ [\w.]+:\d+\] "(?P<text>[^"]+)"(?P<rest>.*)')
+VALUE = re.compile(r'(\w+)=("(?:[^"\\]|\\.)*"|\S+)')
+LARGE = 16 * 1024 * 1024
+
+
+class Attempt:
+    """One try to place a pod. Nodes are only scored where there is a choice."""
+
+    def __init__(self, pod: str) -> None:
+        self.pod = pod
+        """Namespace and name."""
+        self.node = ""
+        self.message = ""
+        self.scores: dict[str, dict[str, int]] = {}
+        """By node and plugin, weights included; the sum under an empty name."""
+
+    @property
+    def is_decided(self) -> bool:
+        return bool(self.node or self.message)
+
+    def totals(self) -> dict[str, int]:
+        return {node: scores[""] for node, scores in self.scores.items()}
+
+    def __repr__(self) -> str:
+        return f"{self.pod}: {self.node or self.message} {self.scores or ''}"
+
+
+class Log:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.nodes: set[str] = set()
+        self.attempts: dict[str, Attempt] = {}
+        """The first of each pod, in order."""
+        self._position = 0
+        self._rest = ""
+        self._handlers: dict[str, Callable[[dict[str, str]], None]] = {
+            "Added node to NodeTree": lambda said: self.nodes.add(said["node"]),
+            "Removed node from NodeTree": lambda said: self.nodes.discard(said["node"]),
+            "Attempting to schedule pod": self._attempted,
+            "Plugin scored node for pod": self._scored,
+            "Calculated node's final score for pod": self._scored,
+            "Unable to schedule pod; no fit; waiting": self._failed,
+            "Error scheduling pod; retrying": self._failed,
+            "Successfully bound pod to node": self._bound,
+        }
+
+    def forget(self) -> None:
+        """Of pods so far nothing more is of interest."""
+        self.attempts.clear()
+
+    def wait_until(self, ready: Callable[[], bool], what: str) -> None:
+        deadline_s = monotonic() + PATIENCE_S
+        while not ready():
+            if not self._read():
+                assert monotonic() < deadline_s, f"kube-scheduler is still not done: {what}\n{self.attempts}"
+                sleep(0.001)
+
+    def _read(self) -> bool:
+        with self.path.open("rb") as log:
+            log.seek(self._position)
+            data = log.read()
+        if not data:
+            return False
+        self._position += len(data)
+        if self._position > LARGE and data.endswith(b"\n"):
+            # The writer appends, so it goes on at the new end.
+            self.path.write_bytes(b"")
+            self._position = 0
+        *lines, self._rest = (self._rest + data.decode()).split("\n")
+        for line in lines:
+            found = LINE.match(line)
+            handler = self._handlers.get(found["text"]) if found else None
+            if found and handler:
+                handler({name: _unquoted(value) for name, value in VALUE.findall(found["rest"])})
+        return True
+
+    def _attempted(self, said: dict[str, str]) -> None:
+        self.attempts.setdefault(said["pod"], Attempt(said["pod"]))
+
+    def _scored(self, said: dict[str, str]) -> None:
+        attempt = self.attempts.get(said["pod"])
+        if attempt and not attempt.is_decided:
+            attempt.scores.setdefault(said["node"], {})[said.get("plugin", "")] = int(said["score"])
+
+    def _failed(self, said: dict[str, str]) -> None:
+        attempt = self.attempts.get(said["pod"])
+        if attempt and not attempt.is_decided:
+            attempt.message = said["err"]
+
+    def _bound(self, said: dict[str, str]) -> None:
+        attempt = self.attempts.get(said["pod"])
+        if attempt and not attempt.is_decided:
+            attempt.node = said["node"]
+
+
+def _unquoted(value: str) -> str:
+    unquoted: str = ast.literal_eval(value) if value.startswith('"') else value
+    return unquoted
