@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
+from headgate.kube.labels import Selector
 from headgate.kube.resource import NAMESPACES, Resource
 from headgate.scheduling.events import Event
 
@@ -21,20 +22,40 @@ class Namespaces:
         self._labels: dict[str, Labels] = {}
         self.version = 0
         """Moves when a namespace comes, goes, or has other labels."""
+        self._changed: dict[str, int] = {}
+        self._selected: dict[Selector, frozenset[str]] = {}
 
     def labels(self, name: str) -> Labels:
         """None at all for a namespace that is not known."""
         return self._labels.get(name, _NONE)
+
+    def changed(self, name: str) -> int:
+        """The version in which a namespace came or got its labels; 0 if it is not known."""
+        return self._changed.get(name, 0)
+
+    def selected(self, selector: Selector) -> frozenset[str]:
+        """The names of those that a selector means."""
+        found = self._selected.get(selector)
+        if found is None:
+            found = frozenset(name for name, labels in self._labels.items() if selector.matches(labels))
+            self._selected[selector] = found
+        return found
 
     def applied(self, resource: Resource, wire: Mapping[str, Any], /) -> Iterable[Event]:
         metadata = wire["metadata"]
         name, labels = metadata["name"], metadata.get("labels") or {}
         if self._labels.get(name) != labels:
             self._labels[name] = labels
-            self.version += 1
+            self._moved()
+            self._changed[name] = self.version
         return ()
 
     def removed(self, resource: Resource, namespace: str, name: str, /) -> Iterable[Event]:
         if self._labels.pop(name, None) is not None:
-            self.version += 1
+            del self._changed[name]
+            self._moved()
         return ()
+
+    def _moved(self) -> None:
+        self.version += 1
+        self._selected.clear()

@@ -16,7 +16,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from headgate.scheduling.carried import CarriedTerms
 from headgate.scheduling.changes import Change, ChangeLog
+from headgate.scheduling.cohorts import Cohorts
 from headgate.scheduling.columns import Columns, Rows
 from headgate.scheduling.images import ImageIndex
 from headgate.scheduling.labels import Labels
@@ -36,6 +38,7 @@ class NodeMatrix:
         self.labels = Labels(capacity)
         self.ports = PortIndex()
         self.images = ImageIndex()
+        self.terms = CarriedTerms()
         self.log = ChangeLog()
         self.is_node: NDArray[np.bool_] = np.zeros(capacity, np.bool_)
         self.unschedulable: NDArray[np.bool_] = np.zeros(capacity, np.bool_)
@@ -58,6 +61,7 @@ class NodeMatrix:
         self._assumed: set[str] = set()
         self._strays: dict[str, dict[str, Pod]] = {}
         self._stray_at: dict[str, str] = {}
+        self._cohorts: Cohorts | None = None
         self._taint_set_of: dict[tuple[tuple[str, str, str], ...], int] = {(): 0}
         self._ordered_at = -1
         self._by_name: Rows = np.zeros(0, np.intp)
@@ -92,6 +96,16 @@ class NodeMatrix:
 
     def is_assumed(self, uid: str) -> bool:
         return uid in self._assumed
+
+    @property
+    def cohorts(self) -> Cohorts:
+        """The pods on nodes by namespace and labels: made when it is first asked for, kept from then on."""
+        if self._cohorts is None:
+            self._cohorts = Cohorts()
+            for row, pods in enumerate(self._pods_on):
+                for pod in pods.values():
+                    self._cohorts.take(row, pod, 1)
+        return self._cohorts
 
     @property
     def by_name(self) -> Rows:
@@ -264,13 +278,20 @@ class NodeMatrix:
     def _put(self, row: NodeIndex, pod: Pod) -> None:
         self.charge(row, pod, 1)
         self._home[pod.uid] = row
-        self._tell(Change(row, pod, 1))
+        self._list(row, pod, 1)
 
     def _take(self, uid: str) -> None:
         row = self._home.pop(uid)
         pod = self._pods_on[row][uid]
         self.charge(row, pod, -1)
-        self._tell(Change(row, pod, -1))
+        self._list(row, pod, -1)
+
+    def _list(self, row: NodeIndex, pod: Pod, sign: int) -> None:
+        if pod.shape.labels is not None:  # else nothing in it looks at other pods
+            self.terms.take(row, pod.shape, sign)
+        if self._cohorts is not None:
+            self._cohorts.take(row, pod, sign)
+        self._tell(Change(row, pod, sign))
 
     def _tell(self, change: Change) -> None:
         self.moves[change.row] += 1

@@ -37,6 +37,7 @@ from headgate.scheduling.plugins.default_binder import DefaultBinder
 from headgate.scheduling.plugins.default_preemption import DefaultPreemption
 from headgate.scheduling.plugins.dynamic_resources import DynamicResources
 from headgate.scheduling.plugins.image_locality import ImageLocality
+from headgate.scheduling.plugins.inter_pod_affinity import InterPodAffinity
 from headgate.scheduling.plugins.node_affinity import NodeAffinity
 from headgate.scheduling.plugins.node_name import NodeName
 from headgate.scheduling.plugins.node_ports import NodePorts
@@ -101,6 +102,7 @@ MAKERS: Final[Mapping[str, Maker]] = {
     "NodeResourcesBalancedAllocation": _balanced,
     "PodTopologySpread": _spread,
     "ImageLocality": _plain(ImageLocality),
+    "InterPodAffinity": InterPodAffinity,
     "DefaultBinder": _plain(DefaultBinder),
 }
 

@@ -1,0 +1,247 @@
+"""Affinity between pods against a slow, obvious reference: whatever happens to a cluster, both say the same."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import reference_affinity as reference
+from clusters import Cluster, a_node, a_pod
+from headgate.kube.resource import NAMESPACES
+from headgate.scheduling.configuration.values import InterPodAffinityArgs
+from headgate.scheduling.contract import Placement, Unplaced
+from headgate.scheduling.fit_error import fit_error
+from headgate.scheduling.plugins.inter_pod_affinity import InterPodAffinity
+
+Object = dict[str, Any]
+
+NODE_NAMES = ["a", "b", "c", "d", "e", "f"]
+SPACES = ["blue", "red", "nowhere"]
+
+node_names = st.sampled_from(NODE_NAMES)
+spaces = st.sampled_from(SPACES)
+node_labels = st.fixed_dictionaries(
+    {}, optional={"zone": st.sampled_from(["x", "y"]), "rack": st.sampled_from(["1", "2", "3"])}
+)
+space_labels = st.dictionaries(st.sampled_from(["team", "env"]), st.sampled_from(["p", "q"]), max_size=2)
+pod_labels = st.dictionaries(st.sampled_from(["app", "tier"]), st.sampled_from(["u", "v"]), max_size=2)
+expressions = st.one_of(
+    st.builds(
+        lambda key, operator, values: {"key": key, "operator": operator, "values": values},
+        st.sampled_from(["app", "tier", "team", "env"]),
+        st.sampled_from(["In", "NotIn"]),
+        st.lists(st.sampled_from(["u", "v", "p"]), min_size=1, max_size=2),
+    ),
+    st.builds(
+        lambda key, operator: {"key": key, "operator": operator},
+        st.sampled_from(["app", "tier", "team"]),
+        st.sampled_from(["Exists", "DoesNotExist"]),
+    ),
+)
+selectors = st.one_of(
+    st.builds(lambda labels: {"matchLabels": labels}, pod_labels),
+    st.builds(lambda found: {"matchExpressions": found}, st.lists(expressions, max_size=2)),
+    st.none(),
+)
+space_selectors = st.one_of(
+    st.builds(lambda labels: {"matchLabels": labels}, space_labels),
+    st.builds(lambda found: {"matchExpressions": found}, st.lists(expressions, max_size=1)),
+)
+terms = st.fixed_dictionaries(
+    {"topologyKey": st.sampled_from(["zone", "rack", "nothing"]), "labelSelector": selectors},
+    optional={"namespaces": st.lists(spaces, max_size=2), "namespaceSelector": space_selectors},
+)
+weighted = st.builds(lambda weight, term: {"weight": weight, "podAffinityTerm": term}, st.integers(1, 100), terms)
+
+
+def kinds(most: int = 2) -> st.SearchStrategy[Object]:
+    return st.fixed_dictionaries(
+        {},
+        optional={
+            reference.REQUIRED: st.lists(terms, max_size=most),
+            reference.PREFERRED: st.lists(weighted, max_size=most),
+        },
+    )
+
+
+affinities = st.one_of(
+    st.just({}), st.fixed_dictionaries({}, optional={"podAffinity": kinds(), "podAntiAffinity": kinds()})
+)
+pods = st.builds(lambda space, labels, affinity: (space, labels, affinity), spaces, pod_labels, affinities)
+nodes = st.builds(
+    lambda name, labels, cordoned: a_node(name, labels=labels, cordoned=cordoned),
+    node_names,
+    node_labels,
+    st.integers(0, 5).map(lambda drawn: drawn == 0),
+)
+numbers = st.integers(0, 9)
+happenings = st.lists(
+    st.one_of(
+        st.tuples(st.just("node"), nodes),
+        st.tuples(st.just("node gone"), node_names),
+        st.tuples(st.just("pod"), st.tuples(numbers, node_names, pods)),
+        st.tuples(st.just("pod"), st.tuples(numbers, node_names, pods)),
+        st.tuples(st.just("relabelled"), st.tuples(numbers, pod_labels)),
+        st.tuples(st.just("pod gone"), numbers),
+        st.tuples(st.just("space"), st.tuples(spaces, space_labels)),
+        st.tuples(st.just("space gone"), spaces),
+        st.tuples(st.just("place"), st.integers(0, 2)),
+        st.tuples(st.just("place"), st.integers(0, 2)),
+    ),
+    max_size=12,
+)
+
+
+def make(name: str, drawn: tuple[str, dict[str, str], Object]) -> Object:
+    space, labels, affinity = drawn
+    pod = a_pod(name, labels=labels, affinity=affinity)
+    pod["metadata"]["namespace"] = space
+    return pod
+
+
+class Both:
+    """A cluster kept twice: in the matrix, and as plain dictionaries for the reference."""
+
+    def __init__(self, hard: int, ignore: bool) -> None:
+        self.hard, self.ignore = hard, ignore
+        self.cluster = Cluster(
+            plugins={
+                "multiPoint": {
+                    "disabled": [{"name": "*"}],
+                    "enabled": [{"name": name} for name in NEEDED],
+                }
+            },
+            pluginConfig=[
+                {
+                    "name": "InterPodAffinity",
+                    "args": {"hardPodAffinityWeight": hard, "ignorePreferredTermsOfExistingPods": ignore},
+                }
+            ],
+        )
+        self.plain = reference.Cluster({}, {}, {})
+        self.placed = 0
+
+    def happen(self, kind: str, what: Any, asked: list[Object]) -> None:
+        matrix, around, plain = self.cluster.matrix, self.cluster.around, self.plain
+        match kind:
+            case "node":
+                plain.nodes[what["metadata"]["name"]] = what
+                self.cluster.apply(what)
+            case "node gone":
+                plain.nodes.pop(what, None)
+                matrix.node_removed(what)
+            case "pod":
+                number, node, drawn = what
+                wire = make(f"p{number}", drawn)
+                plain.pods[f"uid-p{number}"] = (node, wire)
+                self.cluster.bind(wire, node)
+            case "relabelled":
+                number, labels = what
+                if f"uid-p{number}" in plain.pods:
+                    node, wire = plain.pods[f"uid-p{number}"]
+                    wire = {**wire, "metadata": {**wire["metadata"], "labels": labels}}
+                    plain.pods[f"uid-p{number}"] = (node, wire)
+                    self.cluster.bind(wire, node)
+            case "pod gone":
+                plain.pods.pop(f"uid-p{what}", None)
+                matrix.pod_removed(f"uid-p{what}")
+            case "space":
+                plain.namespaces[what[0]] = what[1]
+                around.applied(NAMESPACES, {"metadata": {"name": what[0], "labels": what[1]}})
+            case "space gone":
+                plain.namespaces.pop(what, None)
+                around.removed(NAMESPACES, "", what)
+            case "place":
+                self.place(asked[what % len(asked)])
+
+    def place(self, wire: Object) -> None:
+        self.placed += 1
+        name = f"q{self.placed}"
+        wire = {**wire, "metadata": {**wire["metadata"], "name": name, "uid": f"uid-{name}"}}
+        outcome = self.cluster.cycle.place(self.cluster.pod(wire))
+        if isinstance(outcome, Placement):
+            self.plain.pods[f"uid-{name}"] = (outcome.node_name, wire)
+            # The API server shows it there, as it would.
+            self.cluster.bind(wire, outcome.node_name)
+
+    def check(self, wire: Object) -> None:
+        plain = self.plain
+        if not plain.nodes:
+            return
+        pod = self.cluster.pod(wire)
+        found = self.cluster.cycle.decide(pod)
+        open_nodes = {name: each for name, each in plain.nodes.items() if not each["spec"].get("unschedulable")}
+        why = {name: reference.reject(plain, wire, node) for name, node in open_nodes.items()}
+        feasible = sorted(name for name, each in why.items() if each is None)
+        if not feasible:
+            reasons = Counter(each for each in why.values() if each is not None)
+            cordoned = len(plain.nodes) - len(open_nodes)
+            counts = [reasons, Counter({"node(s) were unschedulable": cordoned}) if cordoned else Counter()]
+            assert isinstance(found, Unplaced)
+            assert found.message == fit_error(len(plain.nodes), counts)
+            wanted = {name for name, each in why.items() if each != reference.AFFINITY}
+            assert set(found.resolvable) == wanted
+            return
+        raw = {name: reference.raw_score(plain, wire, plain.nodes[name], self.hard, self.ignore) for name in feasible}
+        expected = reference.scaled(raw)
+        assert isinstance(found, Placement)
+        assert self.cluster.cycle.scores(pod) == expected
+        assert found.node_name == min(expected, key=lambda name: (-expected[name], name))
+
+    def check_trials(self, wire: Object) -> None:
+        """What would be if the pods of a node were not there."""
+        row = self.cluster.matrix.row_of("a")
+        if row is None or self.plain.nodes["a"]["spec"].get("unschedulable"):
+            return
+        gone = list(self.cluster.matrix.pods_on(row).values())
+        left = {uid: each for uid, each in self.plain.pods.items() if uid not in {pod.uid for pod in gone}}
+        found = [each.text for each in self.cluster.cycle.probe(self.cluster.pod(wire), row, without=gone)]
+        expected = reference.reject(self.plain._replace(pods=left), wire, self.plain.nodes["a"])
+        assert found == ([expected] if expected else [])
+
+
+NEEDED = ("PrioritySort", "DefaultBinder", "NodeUnschedulable", "InterPodAffinity")
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(nodes, min_size=1, max_size=5),
+    st.lists(st.tuples(node_names, pods), max_size=4),
+    st.lists(pods, min_size=1, max_size=3),
+    happenings,
+    st.sampled_from([0, 1, 7]),
+    st.booleans(),
+)
+def test_pods_near_pods_are_judged_as_by_looking_at_every_pod_again(
+    first: list[Object],
+    there: list[tuple[str, Any]],
+    comers: list[Any],
+    steps: list[tuple[str, Any]],
+    hard: int,
+    ignore: bool,
+) -> None:
+    both = Both(hard, ignore)
+    asked = [make(f"asked-{i}", drawn) for i, drawn in enumerate(comers)]
+    for each in first:
+        both.happen("node", each, asked)
+    for i, (node, drawn) in enumerate(there):
+        both.happen("pod", (i, node, drawn), asked)
+    for kind, what in [("start", None), *steps]:
+        both.happen(kind, what, asked)
+        for wire in asked:
+            both.check(wire)
+        for wire in asked:
+            both.check_trials(wire)
+
+
+@pytest.mark.parametrize("most", [3, 7, 11, 100])
+def test_scores_are_rounded_as_kube_scheduler_does(most: int) -> None:
+    plugin = InterPodAffinity(InterPodAffinityArgs(), Cluster().around)
+    raw = np.arange(most + 1)
+    expected = [int(100.0 * (float(each) / float(most))) for each in range(most + 1)]
+    assert plugin.normalize(raw, plugin.scale(raw)).tolist() == expected
