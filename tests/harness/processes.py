@@ -68,3 +68,10 @@ class Process:
     def kill(self) -> None:
         self._child.kill()
         self._child.wait()
+
+    def signal(self, number: int) -> None:
+        self._child.send_signal(number)
+
+    def wait(self, limit_s: float = 20.0) -> int:
+        """Until it has ended; its exit code."""
+        return self._child.wait(limit_s)

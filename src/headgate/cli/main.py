@@ -11,7 +11,9 @@ import click
 import headgate
 from headgate.cli.logs import log_options, set_up
 
-_COMMANDS: Final = {name: f"headgate.cli.{name}" for name in ("backup", "check", "config", "gates", "restore", "up")}
+_COMMANDS: Final = {
+    name: f"headgate.cli.{name}" for name in ("backup", "check", "config", "gates", "restore", "run", "up")
+}
 
 
 class _Lazy(click.Group):
@@ -34,6 +36,7 @@ def main() -> None:
 
     \b
     No cluster?   headgate up            starts one in this process; kubectl works with it
+    A cluster?    headgate run           schedules its pods that ask for it
     Its data      headgate backup FILE   copies it while the server runs; see also restore and check
     Its gates     headgate gates list -A   says which hold pods back; see also gates lift
     Scheduling    headgate config check FILE   says what is wrong with a scheduler configuration

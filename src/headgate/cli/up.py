@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Literal
 
@@ -13,6 +12,7 @@ import msgspec
 
 from headgate.cli.cluster import run
 from headgate.cli.credentials import Access
+from headgate.cli.event_loop import loop_factory
 from headgate.cli.logs import log_options
 from headgate.cli.plan import COMPONENTS, Plan, UpProblem
 from headgate.kube.features import DEFAULTS, listing, parse_features
@@ -21,15 +21,6 @@ _DEFAULT_LISTEN: Final = "127.0.0.1:6443"
 
 
 _GATES: Final = "; ".join(f"{name}={str(on).lower()}" for name, on in listing(DEFAULTS).items())
-
-
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop's event loop where it is installed: a request costs a third less on it. Else asyncio's own."""
-    try:
-        import uvloop
-    except ImportError:
-        return None
-    return uvloop.new_event_loop
 
 
 @click.command(short_help="Start a cluster in this process; kubectl works with it.")
@@ -176,7 +167,7 @@ def command(
     if isinstance(plan, str):
         raise click.UsageError(plan)
     try:
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(run(plan, click.echo))
     except UpProblem as problem:
         click.echo(f"headgate up: {problem}", err=True)

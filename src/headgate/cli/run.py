@@ -1,0 +1,188 @@
+"""``headgate run``: the engines beside a real API server, as one of several replicas or alone."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import signal
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Final
+
+import click
+import msgspec
+
+from headgate.cli.event_loop import loop_factory
+from headgate.cli.logs import log_options
+from headgate.cli.remote import access_or_give_up, cluster_options, give_up, perform, reach
+from headgate.cli.scheduler import Make, configuration_of, default_configuration, installed_plugins, maker
+from headgate.client.kubeconfig import Access
+from headgate.client.leases.election import Timing
+from headgate.client.leases.shell import Elector, new_identity
+from headgate.client.transport import Transport, Unreachable
+from headgate.control.scheduler.preflight import knows_gates, live_owner
+from headgate.control.scheduler.rehearsal import Rehearsal
+from headgate.control.scheduler.shell import keep_scheduling
+from headgate.kube.features import DEFAULTS, listing, parse_features
+from headgate.scheduling.configuration.values import Configuration, LeaderElection
+
+COMPONENTS: Final = ("scheduler",)
+_NAME: Final = "headgate"
+_GATES: Final = "; ".join(f"{name}={str(on).lower()}" for name, on in listing(DEFAULTS).items())
+
+
+class Order(msgspec.Struct, frozen=True):
+    """What was asked for, checked as far as it can be without a server."""
+
+    access: Access
+    configuration: Configuration
+    make: Make
+    dry_run: bool
+    takeover: bool
+
+
+@click.command(short_help="Schedule the pods of a cluster that exists already.")
+@cluster_options
+@click.option(
+    "--config",
+    "config_file",
+    type=click.Path(path_type=Path),
+    default=None,
+    metavar="FILE",
+    help="A KubeSchedulerConfiguration; `headgate config check FILE` says what it means.",
+)
+@click.option(
+    "--components",
+    default=",".join(COMPONENTS),
+    show_default=True,
+    metavar="LIST",
+    help="What to run, separated by commas.",
+)
+@click.option(
+    "--feature-gates", default="", metavar="A=true,B=false", help=f"Switch features on or off. They are: {_GATES}."
+)
+@click.option(
+    "--leader-elect/--no-leader-elect",
+    "leader_elect",
+    default=None,
+    help="Whether replicas elect the one that works. [default: what the file says, else yes]",
+)
+@click.option(
+    "--scheduler-name",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help=f"Serve pods with this schedulerName. May be repeated. [default: {_NAME}, or the file's profiles]",
+)
+@click.option("--takeover", is_flag=True, help="Serve a name even while its usual scheduler renews its Lease.")
+@click.option("--dry-run", is_flag=True, help="Decide and say what would be done; write nothing.")
+@log_options
+def command(
+    kubeconfig: str,
+    context: str,
+    config_file: Path | None,
+    components: str,
+    feature_gates: str,
+    leader_elect: bool | None,
+    names: tuple[str, ...],
+    takeover: bool,
+    dry_run: bool,
+) -> None:
+    """Schedule pods on the cluster that the kubeconfig names, until Ctrl-C.
+
+    Pods ask for it by `schedulerName: headgate`, or by a name that you give. A name that belongs to a scheduler which
+    is at work on that cluster (default-scheduler, volcano) is refused unless you say --takeover.
+
+    \b
+    Example:
+      headgate run --dry-run                          what would it do?
+      headgate run --scheduler-name batch             serve pods with schedulerName: batch
+      headgate run --config scheduler.yaml            profiles, plugins and their arguments from a file
+    """
+    unknown = [each for each in components.split(",") if each.strip() not in COMPONENTS]
+    if unknown:
+        raise click.BadParameter(
+            f"{', '.join(unknown)} is not one of {', '.join(COMPONENTS)}", param_hint="--components"
+        )
+    features = parse_features(feature_gates)
+    if isinstance(features, str):
+        raise click.BadParameter(features, param_hint="--feature-gates")
+    if config_file is not None and names:
+        raise click.UsageError("--config names its schedulers in profiles; say either --config or --scheduler-name")
+    found = installed_plugins(lambda problem: click.echo(f"headgate run: {problem}", err=True))
+    if config_file is None:
+        configuration = default_configuration(tuple(dict.fromkeys(names)) or (_NAME,), found)
+    else:
+        read = configuration_of(config_file, found)
+        if isinstance(read, str):
+            give_up("run", read)
+        configuration = read
+        for remark in configuration.remarks:
+            click.echo(f"remark: {remark}", err=True)
+    if leader_elect is not None:
+        election = msgspec.structs.replace(configuration.leader_election, leader_elect=leader_elect)
+        configuration = msgspec.structs.replace(configuration, leader_election=election)
+    make = maker(configuration, found, features)
+    if isinstance(make, str):
+        give_up("run", make)
+    access = access_or_give_up("run", kubeconfig or configuration.client_connection.kubeconfig, context)
+    try:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            problem = runner.run(_run(Order(access, configuration, make, dry_run, takeover)))
+    except Unreachable as unreachable:
+        give_up("run", str(unreachable))
+    if problem:
+        give_up("run", problem)
+
+
+async def _run(order: Order) -> str:
+    """Until SIGINT or SIGTERM; or why it could not start."""
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    names = [profile.name for profile in order.configuration.profiles]
+    async with reach(order.access) as transport:
+        problem = await perform(transport, knows_gates())
+        if not problem and not order.takeover:
+            problem = await perform(transport, live_owner(names, time.time()))
+        if problem:
+            return problem
+        click.echo(f"headgate schedules pods of {', '.join(names)} on {order.access.server}")
+        working = asyncio.create_task(_work(order, transport))
+        stopping = asyncio.create_task(stop.wait())
+        await asyncio.wait([working, stopping], return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        working.cancel()
+        await asyncio.wait([working])
+        if not working.cancelled() and working.exception() is not None:
+            return f"stopped: {working.exception()}"
+    click.echo("stopped")
+    return ""
+
+
+async def _work(order: Order, transport: Transport) -> None:
+    gc.freeze()  # modules and tables that stay
+    if order.dry_run:
+        click.echo("dry run: nothing is written")
+        await keep_scheduling(order.make, Rehearsal(transport, click.echo))
+        return
+    election = order.configuration.leader_election
+    if not election.leader_elect:
+        await keep_scheduling(order.make, transport)
+        return
+    await _stand(election, transport, lambda room_s: keep_scheduling(order.make, transport, room_s=room_s))
+
+
+async def _stand(
+    election: LeaderElection, transport: Transport, work: Callable[[Callable[[], float]], Awaitable[None]]
+) -> None:
+    timing = Timing(int(election.lease_duration_s), election.renew_deadline_s, election.retry_period_s)
+    elector = Elector(transport, election.resource_namespace, election.resource_name, new_identity(), timing)
+
+    async def lead() -> None:
+        click.echo(f"elected: holds the Lease {election.resource_namespace}/{election.resource_name}")
+        await work(elector.room_s)
+
+    click.echo(f"stands for election by the Lease {election.resource_namespace}/{election.resource_name}")
+    await elector.run(lead)

@@ -1,0 +1,67 @@
+"""What is looked at before a scheduler starts on somebody's cluster: does the server know gates, and is the job taken?
+
+Two schedulers that serve the same pods bind them twice, so a name whose owner is alive is refused. Its owner is whoever
+renews the Lease of the scheduler that usually has the name. Pure: requests are yielded, answers are sent in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+from typing import Final
+
+import msgspec
+
+from headgate.client.leases.record import FREE, Record, read_lease
+from headgate.client.outcome import message_of
+from headgate.client.transport import Request, Response
+from headgate.kube.resource import LEASES
+from headgate.kube.timestamps import parse_time
+
+Asking = Generator[Request, Response, str]
+
+OWNERS: Final = {
+    "default-scheduler": ("kube-system", "kube-scheduler"),
+    "volcano": ("volcano-system", "volcano"),
+}
+"""Whose Lease says that somebody serves a name: namespace and name of the Lease."""
+
+_JSON: Final = {"accept": "application/json"}
+_CORE: Final = "/openapi/v3/api/v1"
+_GATES: Final = b'"schedulingGates"'
+
+
+def knows_gates() -> Asking:
+    """What is wrong with the server; nothing if all is well."""
+    answer = yield Request("GET", _CORE, "", _JSON)
+    if answer.status in (401, 403):
+        version = yield Request("GET", "/version", "", _JSON)
+        return "" if version.ok else f"the server does not let us in: {message_of(answer)}"
+    if not answer.ok:
+        return f"the server does not say what it serves: {_CORE} answered {answer.status}: {message_of(answer)}"
+    if _GATES not in answer.body:
+        return "the server does not know spec.schedulingGates of pods: Kubernetes 1.27 or newer is needed"
+    return ""
+
+
+def live_owner(names: Iterable[str], now_s: float) -> Asking:
+    """Who else schedules pods with one of these names, with the way out; nothing if nobody does."""
+    for name in names:
+        if name not in OWNERS:
+            continue
+        namespace, lease = OWNERS[name]
+        answer = yield Request("GET", LEASES.object(namespace, lease), "", _JSON)
+        if not answer.ok:
+            continue
+        record = read_lease(msgspec.json.decode(answer.body)).record
+        if record.holder != FREE and _is_renewed(record, now_s):
+            return (
+                f"pods with schedulerName {name} are scheduled by {record.holder}, which holds the Lease "
+                f"{namespace}/{lease}; stop it, leave the name out, or say --takeover"
+            )
+    return ""
+
+
+def _is_renewed(record: Record, now_s: float) -> bool:
+    """Clocks differ a little; one that is ahead of ours must not make a live owner look dead."""
+    renewed = parse_time(record.renewed)
+    return not isinstance(renewed, str) and now_s - float(renewed) < 2 * max(record.duration_s, 1)

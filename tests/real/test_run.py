@@ -1,0 +1,125 @@
+"""`headgate run` beside the embedded and the real API server: it binds, says why not, respects others, stops."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clusters import a_node, a_pod
+from harness.embedded import HEADGATE, EmbeddedServer
+from harness.real import RealServer
+from harness.scheduling import (
+    SchedulerProcess,
+    create_nodes,
+    create_pod,
+    delete_pod,
+    events_about,
+    get_pod,
+    is_bound,
+    patch_pod,
+    scheduled_reason,
+    send,
+    wait_for,
+)
+from harness.server import Server
+
+pytestmark = pytest.mark.real
+
+Object = dict[str, Any]
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+
+
+@pytest.fixture(scope="module", params=["embedded", "real"])
+def server(
+    request: pytest.FixtureRequest, kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Server]:
+    folder = tmp_path_factory.mktemp(f"run-{request.param}")
+    made: EmbeddedServer | RealServer
+    if request.param == "real":
+        made = RealServer(folder, kube_binaries)
+    else:
+        made = EmbeddedServer(folder, kube_binaries / "kubectl")
+    create_nodes(made, [a_node("node-a", cpu="4"), a_node("node-b", cpu="4")])
+    yield made
+    made.disconnect()
+    made.stop()
+
+
+def our_pod(name: str, requests: Object | None = None, **spec: Any) -> Object:
+    return a_pod(name, requests, schedulerName="headgate", **spec)
+
+
+def run(server: Server, *flags: str) -> subprocess.CompletedProcess[str]:
+    command = [str(HEADGATE), "run", "--kubeconfig", str(server.kubeconfig), *flags]
+    return subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+
+
+def test_it_binds_its_own_pods_says_why_not_and_stops_on_request(server: Server, tmp_path: Path) -> None:
+    for pod in (our_pod("small", {"cpu": "1"}), our_pod("huge", {"cpu": "64"}), a_pod("foreign", {"cpu": "1"})):
+        create_pod(server, pod)
+    create_pod(server, our_pod("gated", schedulingGates=[{"name": "example.com/a"}]))
+    running = SchedulerProcess(server, tmp_path / "run.log")
+    wait_for(lambda: is_bound(get_pod(server, "small")), running)
+    huge = wait_for(lambda: scheduled_reason(get_pod(server, "huge")) and get_pod(server, "huge"), running)
+    (condition,) = huge["status"]["conditions"]
+    assert condition["reason"] == "Unschedulable"
+    assert condition["message"].startswith("0/2 nodes are available: 2 Insufficient cpu.")
+    assert condition["observedGeneration"] == 1
+    assert scheduled_reason(get_pod(server, "gated")) == "SchedulingGated"
+    patch_pod(server, "gated", {"spec": {"schedulingGates": None}})
+    wait_for(lambda: is_bound(get_pod(server, "gated")), running)
+    assert not is_bound(get_pod(server, "foreign"))
+    assert [each["reason"] for each in wait_for(lambda: events_about(server, "small"), running)] == ["Scheduled"]
+    assert [each["reason"] for each in wait_for(lambda: events_about(server, "huge"), running)] == ["FailedScheduling"]
+    assert send(server, "GET", f"{LEASES}/headgate-scheduler")["spec"]["holderIdentity"]
+    running.signal(signal.SIGINT)
+    assert running.wait() == 0, running.tail()
+    assert not send(server, "GET", f"{LEASES}/headgate-scheduler")["spec"].get("holderIdentity")
+    for name in ("small", "huge", "foreign", "gated"):
+        delete_pod(server, name)
+
+
+def test_a_dry_run_says_what_it_would_do_and_does_nothing(server: Server, tmp_path: Path) -> None:
+    created = create_pod(server, our_pod("would-be", {"cpu": "1"}))
+    running = SchedulerProcess(server, tmp_path / "run.log", "--dry-run")
+    wait_for(lambda: "would bind default/would-be to node-" in running.tail(), running)
+    running.stop()
+    assert get_pod(server, "would-be") == created
+    delete_pod(server, "would-be")
+
+
+def test_a_name_whose_owner_is_alive_is_refused_unless_it_is_taken_over(server: Server, tmp_path: Path) -> None:
+    lease = {
+        "metadata": {"name": "kube-scheduler"},
+        "spec": {
+            "holderIdentity": "somebody",
+            "leaseDurationSeconds": 3600,
+            "renewTime": "2999-01-01T00:00:00.000000Z",
+        },
+    }
+    send(server, "POST", LEASES, lease)
+    refused = run(server, "--scheduler-name", "default-scheduler")
+    assert refused.returncode == 1
+    assert "somebody" in refused.stderr
+    assert "--takeover" in refused.stderr
+    running = SchedulerProcess(server, tmp_path / "run.log", "--scheduler-name", "default-scheduler", "--takeover")
+    create_pod(server, a_pod("anybody"))
+    wait_for(lambda: is_bound(get_pod(server, "anybody")), running)
+    running.stop()
+    delete_pod(server, "anybody")
+    send(server, "DELETE", f"{LEASES}/kube-scheduler")
+
+
+def test_a_server_that_is_not_there_is_told_in_one_line(tmp_path: Path, server: Server) -> None:
+    lost = tmp_path / "kubeconfig"
+    lost.write_text(server.kubeconfig.read_text().replace(server.address, "127.0.0.1:1"))
+    command = [str(HEADGATE), "run", "--kubeconfig", str(lost)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("headgate run: ")
+    assert done.stderr.count("\n") == 1
