@@ -67,8 +67,17 @@ class SetStatus(msgspec.Struct, frozen=True):
     nominated_node: str | None = None
 
 
+class Preempt(msgspec.Struct, frozen=True):
+    """Tell the victims to go, each with the condition that says why, then delete it. Answered with
+    ``Scheduler.preempted``."""
+
+    pod: Pod
+    node_name: str
+    victims: tuple[Pod, ...]
+
+
 class Say(msgspec.Struct, frozen=True):
-    """An Event about a pod. ``once``: at most one in the pod's life, whoever restarts."""
+    """An Event about a pod. ``once``: at most one in the pod's life, whoever restarts. ``related``: who caused it."""
 
     pod: Pod
     type: Literal["Normal", "Warning"]
@@ -76,6 +85,7 @@ class Say(msgspec.Struct, frozen=True):
     action: str
     message: str
     once: bool = False
+    related: Pod | None = None
 
 
-Effect = Bind | Prepare | Write | SetStatus | Say
+Effect = Bind | Prepare | Write | SetStatus | Preempt | Say

@@ -2,29 +2,30 @@
 
 Pods of our profiles that have no node go to the queue, pods on nodes and the nodes to the matrix, the objects around
 them to the parts of the cluster; each tells the queue the events that waiting pods may wait for. :meth:`Scheduler.step`
-tries pods and returns the effects; their results come back by :meth:`bound` and :meth:`prepared`. It does no I/O and
-knows no clock: ``control/scheduler/`` watches, writes and keeps time. Everything can be rebuilt from the API alone, so
-whoever dies in the middle starts again with an empty one of these.
+tries pods and returns the effects; their results come back by :meth:`bound`, :meth:`prepared` and :meth:`preempted`.
+It does no I/O and knows no clock: ``control/scheduler/`` watches, writes and keeps time. Everything can be rebuilt from
+the API alone, so whoever dies in the middle starts again with an empty one of these.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from headgate.kube.resource import Resource
 from headgate.scheduling import events, telling
-from headgate.scheduling.bindings import Bindings, Failure, Step
+from headgate.scheduling.bindings import Bindings, Failure, Step, Way
 from headgate.scheduling.cluster import Cluster
 from headgate.scheduling.configuration.values import Configuration
 from headgate.scheduling.contract import Placement, Rejection, Unplaced
 from headgate.scheduling.cycle import Cycle
-from headgate.scheduling.effects import Effect, Result
+from headgate.scheduling.effects import Effect, Preempt, Result
 from headgate.scheduling.events import Event, Owned
 from headgate.scheduling.node import Node, read_node
 from headgate.scheduling.pod import Pod, read_pod
+from headgate.scheduling.preempting import Preempting
 from headgate.scheduling.profile import MAKERS, Maker, Team, assemble
 from headgate.scheduling.queue import QueueSettings, SchedulingQueue
 from headgate.scheduling.queued import Queued, Where
@@ -68,6 +69,7 @@ class Scheduler:
         }
         self.bindings = Bindings()
         self._conditions = telling.Conditions()
+        self._preempting = Preempting(self.cluster, self.queue, self.bindings, self._conditions)
         self._notices = telling.Notices()
         self._shapes = Shapes()
         self._nodes: dict[str, tuple[Object, Node]] = {}
@@ -211,25 +213,59 @@ class Scheduler:
 
     def _unplaced(self, queued: Queued[Pod], outcome: Unplaced, now_s: float) -> list[Effect]:
         rejections = () if outcome.is_error else outcome.rejections
-        return self._failed(queued, outcome.message, rejections, now_s)
+        effects: list[Effect] = []
+        if outcome.nominated is not None:
+            effects = self._carry_out(self._preempting.begin(queued.pod, outcome.nominated), now_s)
+        return effects + self._failed(queued, outcome.message, rejections, now_s, outcome.promise)
 
-    def _failed(self, queued: Queued[Pod], message: str, rejections: Sequence[Rejection], now_s: float) -> list[Effect]:
+    def _failed(
+        self,
+        queued: Queued[Pod],
+        message: str,
+        rejections: Sequence[Rejection],
+        now_s: float,
+        promise: str | None = "",
+    ) -> list[Effect]:
         if self.queue.fail(queued, rejections, now_s) is None:
             return []  # it is gone, or has a node
         pod = queued.pod
-        return [*self._conditions.failed(pod, message, by_error=not rejections), telling.failed(pod, message)]
+        if promise is not None:
+            self.queue.nominate(pod, promise)
+        told = self._conditions.failed(pod, message, by_error=not rejections, nominated_node=promise)
+        return [*told, telling.failed(pod, message)]
 
     def _carry_out(self, steps: Iterable[Step], now_s: float) -> list[Effect]:
         effects: list[Effect] = []
         for step in steps:
             if isinstance(step, Failure):
-                self.cluster.matrix.forget(step.way.pod.uid)
+                freed = self._forget(step.way.pod.uid)
                 effects += self._failed(step.way.queued, step.message, step.rejections, now_s)
+                self._freed(freed, now_s)
             else:
                 effects.append(step)
         return effects
 
+    def _forget(self, uid: str) -> Pod | None:
+        """A pod that was counted in is counted out again; returns it if others may have its room."""
+        matrix = self.cluster.matrix
+        row = matrix.home(uid)
+        if row is None or not matrix.is_assumed(uid):
+            return None
+        pod = matrix.pods_on(row)[uid]
+        matrix.forget(uid)
+        return pod
+
+    def _freed(self, pod: Pod | None, now_s: float) -> None:
+        """To all others it is as if the pod had been deleted."""
+        if pod is not None:
+            event = Event(events.ASSIGNED_POD, events.DELETE, old=pod)
+            self.queue.event(event, now_s, lambda waiting: waiting.uid != pod.uid)
+
     # What became of effects
+
+    def preempted(self, done: Preempt, told: Collection[str], now_s: float, *, ok: bool) -> list[Effect]:
+        """Victims were told to go; see :meth:`Preempting.ended`."""
+        return self._preempting.ended(done, told, ok=ok, now_s=now_s)
 
     def prepared(self, uid: str, problem: str, now_s: float) -> list[Effect]:
         """What had to be written before a binding is written, or (``problem``) is not."""
@@ -248,7 +284,12 @@ class Scheduler:
             self.queue.done(way.queued)
             self._conditions.forget(uid)
             return [*written, telling.scheduled(way.pod, way.node_name)]
-        self.cluster.matrix.forget(uid)
+        freed = self._forget(uid)
+        effects = self._not_bound(way, result, message, now_s)
+        self._freed(freed, now_s)
+        return effects
+
+    def _not_bound(self, way: Way, result: Result, message: str, now_s: float) -> list[Effect]:
         if result is Result.GONE:
             self.queue.done(way.queued)
             return []

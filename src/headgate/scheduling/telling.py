@@ -37,15 +37,21 @@ def failed(pod: Pod, message: str) -> Say:
     return Say(pod, "Warning", "FailedScheduling", "Scheduling", cut(message))
 
 
+def preempted(victim: Pod, preemptor: Pod, node_name: str) -> Say:
+    message = f"Preempted by pod {preemptor.uid} on node {node_name}"
+    return Say(victim, "Normal", "Preempted", "Preempting", message, related=preemptor)
+
+
 class Conditions:
-    """What the pods' conditions say, as far as it was written here and the watch may not have shown it yet."""
+    """What the pods' statuses say, as far as it was written here and the watch may not have shown it yet."""
 
     def __init__(self) -> None:
         self._told: dict[str, Scheduled] = {}
+        self._promised: dict[str, str] = {}
 
     def failed(self, pod: Pod, message: str, *, by_error: bool, nominated_node: str | None = None) -> Iterator[Effect]:
         """``nominated_node`` is what the pod is promised from now on; ``None`` leaves that as it is."""
-        promise = nominated_node if nominated_node != pod.nominated_node else None
+        promise = nominated_node if self._is_new(pod, nominated_node) else None
         reason = conditions.SCHEDULER_ERROR if by_error else conditions.UNSCHEDULABLE
         says = Scheduled("False", reason, message, pod.generation)
         is_news = not pod.gates and says != self._told.get(pod.uid, pod.scheduled)
@@ -53,15 +59,29 @@ class Conditions:
             return
         if is_news:
             self._told[pod.uid] = says
+        if promise is not None:
+            self._promised[pod.uid] = promise
         yield SetStatus(pod, _condition(says) if is_news else None, promise)
+
+    def promised(self, pod: Pod, nominated_node: str) -> Iterator[Effect]:
+        """Another node, or none, with nothing else to say."""
+        if self._is_new(pod, nominated_node):
+            self._promised[pod.uid] = nominated_node
+            yield SetStatus(pod, None, nominated_node)
+
+    def _is_new(self, pod: Pod, nominated_node: str | None) -> bool:
+        return nominated_node not in (None, self._promised.get(pod.uid, pod.nominated_node))
 
     def seen(self, pod: Pod) -> None:
         """The API server shows the pod as we told it: nothing has to be remembered."""
         if pod.scheduled == self._told.get(pod.uid):
             self._told.pop(pod.uid, None)
+        if pod.nominated_node == self._promised.get(pod.uid):
+            self._promised.pop(pod.uid, None)
 
     def forget(self, uid: str) -> None:
         self._told.pop(uid, None)
+        self._promised.pop(uid, None)
 
 
 def _condition(says: Scheduled) -> conditions.Condition:

@@ -27,6 +27,7 @@ WORKERS: Final = 1
 class Said(msgspec.Struct, frozen=True):
     """A ``Happening``. ``about`` is an object reference; ``type`` is Normal or Warning.
 
+    ``related``: another object, that is behind it.
     ``name``: the Event's own, for what is told once: if there is such an Event already, it has been told.
     """
 
@@ -37,6 +38,7 @@ class Said(msgspec.Struct, frozen=True):
     component: str
     action: str = ""
     name: str = ""
+    related: Object | None = None
 
 
 async def no_rush() -> None:
@@ -103,6 +105,8 @@ class EventWriter:
         event = recorder.event(happening, time.time(), count, happening.name)
         if happening.action:
             event |= {"action": happening.action, "reportingInstance": self._instance or happening.component}
+        if happening.related is not None:
+            event["related"] = happening.related
         verdict = await self._writer.create(EVENTS, event["metadata"]["namespace"], event)
         if verdict.done:
             self._recorder.wrote(happening, event)

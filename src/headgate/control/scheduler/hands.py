@@ -15,10 +15,11 @@ from typing import Any, Final
 
 from headgate.client.events.shell import EventWriter, Said
 from headgate.client.writer import Writer
+from headgate.control.scheduler.eviction import preempt
 from headgate.control.scheduler.results import result_of
 from headgate.kube.resource import PODS
 from headgate.kube.timestamps import format_time
-from headgate.scheduling.effects import Bind, Effect, Prepare, Say, SetStatus, Write
+from headgate.scheduling.effects import Bind, Effect, Preempt, Prepare, Say, SetStatus, Write
 from headgate.scheduling.pod import Pod
 from headgate.scheduling.scheduler import Scheduler
 
@@ -47,6 +48,7 @@ class Hands:
             Prepare: self._start_preparing,
             Write: self._start_writing,
             SetStatus: self._keep_status,
+            Preempt: self._start_preempting,
             Say: self._say,
         }
 
@@ -126,6 +128,16 @@ class Hands:
         task = self._writing[key] = asyncio.create_task(self._write(key, write))
         task.add_done_callback(lambda done: self._writing.pop(key, None))
 
+    def _start_preempting(self, wanted: Preempt) -> None:
+        key = f"preempt/{wanted.pod.uid}"
+        task = self._writing[key] = asyncio.create_task(self._preempt(wanted))
+        task.add_done_callback(lambda done: self._writing.pop(key, None))
+
+    async def _preempt(self, wanted: Preempt) -> None:
+        told, ok = await preempt(self._writer, wanted)
+        self.perform(self._scheduler.preempted(wanted, told, time.monotonic(), ok=ok))
+        self._woken()
+
     async def _write(self, key: str, write: Write) -> None:
         await self._patch(write)
 
@@ -172,20 +184,27 @@ class Hands:
         await self._writer.patch(PODS, pod.namespace, pod.name, pod.uid, {"status": body}, "strategic", "status")
 
     def _say(self, say: Say) -> None:
-        pod = say.pod
-        about = {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "namespace": pod.namespace,
-            "name": pod.name,
-            "uid": pod.uid,
-            "resourceVersion": pod.revision,
-        }
+        pod, behind = say.pod, say.related or say.pod
         name = f"{pod.name[:200]}.{say.reason.lower()}.{pod.uid}"[:253] if say.once else ""
-        self._events.tell(Said(about, say.reason, say.message, say.type, pod.scheduler_name, say.action, name))
+        related = None if say.related is None else _reference(say.related)
+        said = Said(
+            _reference(pod), say.reason, say.message, say.type, behind.scheduler_name, say.action, name, related
+        )
+        self._events.tell(said)
 
     async def _rest(self) -> None:
         if not self._at_rest.is_set():
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_BREATH_S):
                     await self._at_rest.wait()
+
+
+def _reference(pod: Pod) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "namespace": pod.namespace,
+        "name": pod.name,
+        "uid": pod.uid,
+        "resourceVersion": pod.revision,
+    }

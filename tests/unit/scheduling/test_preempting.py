@@ -1,0 +1,258 @@
+"""Preemption in the scheduler: promises, the hold while victims are told to go, and what follows when they went."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from clusters import HEADER, a_node, a_pod
+from headgate.scheduling.configuration.parsing import parse_configuration
+from headgate.scheduling.configuration.registry import Entry, with_plugins
+from headgate.scheduling.configuration.values import Configuration
+from headgate.scheduling.contract import Wait
+from headgate.scheduling.effects import Bind, Effect, Preempt, Result, Say, SetStatus
+from headgate.scheduling.pod import Pod
+from headgate.scheduling.profile import MAKERS
+from headgate.scheduling.queued import Where
+from headgate.scheduling.scheduler import Scheduler
+
+Object = dict[str, Any]
+
+
+class Holds:
+    """Lets nobody go on whose name begins with ``w``."""
+
+    name = "Holds"
+
+    def permit(self, pod: Pod, node_name: str, /) -> Wait | None:
+        return Wait(60.0) if pod.name.startswith("w") else None
+
+
+class Driven:
+    """A scheduler, its clock, and what the API server would hold."""
+
+    def __init__(self, *nodes: Object) -> None:
+        registry = with_plugins([Entry("Holds", frozenset({"permit"}))])
+        assert not isinstance(registry, str)
+        profile = {"plugins": {"permit": {"enabled": [{"name": "Holds"}]}}}
+        read = parse_configuration({**HEADER, "profiles": [profile]}, registry)
+        assert isinstance(read, Configuration)
+        self.scheduler = Scheduler(read, {**MAKERS, "Holds": lambda args, cluster: Holds()})
+        self.now_s = 100.0
+        self.said: list[Say] = []
+        for each in nodes:
+            self.scheduler.node_applied(each, self.now_s)
+
+    def apply(self, wire: Object, **status: Any) -> Object:
+        wire = {**wire, "status": {**wire["status"], **status}}
+        self.scheduler.pod_applied(wire, self.now_s)
+        return wire
+
+    def runs(self, name: str, node: str, cpu: str = "1", priority: int = 0) -> Object:
+        return self.apply(a_pod(name, {"cpu": cpu}, nodeName=node, priority=priority))
+
+    def comes(self, name: str, cpu: str = "1", priority: int = 10, **status: Any) -> Object:
+        return self.apply(a_pod(name, {"cpu": cpu}, priority=priority), **status)
+
+    def step(self, later_s: float = 20.0) -> list[Effect]:
+        """Past every backoff. Events are put aside."""
+        self.now_s += later_s
+        return self.without_events(self.scheduler.step(self.now_s, 100))
+
+    def without_events(self, effects: list[Effect]) -> list[Effect]:
+        self.said += [each for each in effects if isinstance(each, Say)]
+        return [each for each in effects if not isinstance(each, Say)]
+
+    def gone(self, *names: str) -> None:
+        for each in names:
+            self.scheduler.pod_removed(f"uid-{each}", self.now_s)
+
+    def where(self, name: str) -> Where | None:
+        queued = self.scheduler.queue.get(f"uid-{name}")
+        return None if queued is None else queued.where
+
+    def ended(self, preempt: Preempt, *, ok: bool = True) -> list[Effect]:
+        told = [each.uid for each in preempt.victims]
+        return self.without_events(self.scheduler.preempted(preempt, told, self.now_s, ok=ok))
+
+
+def only(effects: list[Effect], kind: type[Any]) -> Any:
+    (found,) = (each for each in effects if isinstance(each, kind))
+    return found
+
+
+def test_the_preemptor_is_promised_the_node_and_its_victims_are_told_to_go() -> None:
+    driven = Driven(a_node("a", cpu="1"))
+    driven.runs("v", "a")
+    driven.comes("p")
+    effects = driven.step()
+    preempt, status = only(effects, Preempt), only(effects, SetStatus)
+    assert (preempt.pod.name, preempt.node_name, [each.name for each in preempt.victims]) == ("p", "a", ["v"])
+    assert status.nominated_node == "a"
+    assert status.condition["message"] == "0/1 nodes are available: 1 Insufficient cpu."
+    assert driven.scheduler.queue.nominations.node_of("uid-p") == "a"
+    assert [each.reason for each in driven.said] == ["FailedScheduling"]
+    driven.ended(preempt)
+    about = driven.said[-1]
+    assert (about.pod.name, about.reason, about.action, about.type) == ("v", "Preempted", "Preempting", "Normal")
+    assert about.message == "Preempted by pod uid-p on node a"
+    assert about.related is not None
+    assert about.related.name == "p"
+
+
+def test_while_victims_are_being_told_the_preemptor_is_held() -> None:
+    driven = Driven(a_node("a", cpu="2"))
+    driven.runs("v", "a")
+    driven.runs("w", "a")
+    driven.comes("p", cpu="2")
+    preempt = only(driven.step(), Preempt)
+    assert driven.where("p") is Where.UNSCHEDULABLE
+    driven.gone("v")
+    assert driven.where("p") is Where.GATED
+    why = driven.scheduler.queue.why("uid-p")
+    assert why is not None
+    assert [each.reason for each in why.reason] == ["waiting for the preemption for this pod to be finished"]
+    assert driven.step() == []
+    driven.ended(preempt)
+    assert driven.where("p") is Where.GATED
+    driven.gone("w")
+    assert only(driven.step(), Bind).node_name == "a"
+
+
+def test_a_preemptor_that_slept_through_its_last_victim_is_woken_when_all_are_told() -> None:
+    driven = Driven(a_node("a", cpu="1"))
+    driven.runs("v", "a")
+    driven.comes("p")
+    preempt = only(driven.step(), Preempt)
+    driven.gone("v")
+    assert driven.step() == []
+    driven.ended(preempt)
+    assert driven.where("p") is Where.ACTIVE
+    assert only(driven.step(0), Bind).node_name == "a"
+
+
+def test_when_victims_cannot_be_told_the_preemptor_is_tried_again_at_once() -> None:
+    driven = Driven(a_node("a", cpu="1"))
+    driven.runs("v", "a")
+    driven.comes("p")
+    preempt = only(driven.step(), Preempt)
+    driven.scheduler.preempted(preempt, [], driven.now_s, ok=False)
+    assert driven.where("p") is Where.ACTIVE
+    assert only(driven.step(0), Preempt) == preempt
+
+
+def test_the_preemptor_waits_for_victims_that_take_their_time() -> None:
+    driven = Driven(a_node("a", cpu="1"), a_node("b", cpu="1"))
+    victim = driven.runs("v", "a")
+    driven.runs("w", "b", priority=5)
+    pod = driven.comes("p")
+    driven.ended(only(driven.step(), Preempt))
+    victim["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    condition = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+    driven.apply(victim, conditions=[condition])
+    driven.apply(pod, nominatedNodeName="a")
+    driven.scheduler.queue.activate(["uid-p"], driven.now_s)
+    status = only(driven.step(), SetStatus)
+    assert status.condition["message"].endswith("not eligible due to a terminating pod on the nominated node.")
+    assert status.nominated_node is None
+    assert driven.scheduler.queue.nominations.node_of("uid-p") == "a"
+    driven.gone("v")
+    assert only(driven.step(), Bind).node_name == "a"
+
+
+def test_victims_that_are_going_already_are_not_told_again() -> None:
+    driven = Driven(a_node("a", cpu="2"))
+    leaving = a_pod("v", {"cpu": "1"}, nodeName="a")
+    leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    driven.apply(leaving)
+    driven.runs("w", "a")
+    driven.comes("p", cpu="2")
+    assert [each.name for each in only(driven.step(), Preempt).victims] == ["w"]
+
+
+def test_if_all_victims_are_going_already_nothing_is_under_way() -> None:
+    driven = Driven(a_node("a", cpu="1"))
+    leaving = a_pod("v", {"cpu": "1"}, nodeName="a")
+    leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    driven.apply(leaving)
+    driven.comes("p")
+    assert [type(each) for each in driven.step()] == [SetStatus]
+    assert driven.scheduler.queue.nominations.node_of("uid-p") == "a"
+    driven.gone("v")
+    assert only(driven.step(), Bind).node_name == "a"
+
+
+def test_promises_of_lower_priority_on_the_same_node_are_taken_back() -> None:
+    driven = Driven(a_node("a", cpu="1"))
+    driven.runs("v", "a", priority=-1)
+    driven.comes("low", priority=5, nominatedNodeName="a")
+    driven.comes("p", priority=10)
+    effects = driven.step()
+    cleared = [each for each in effects if isinstance(each, SetStatus) and each.nominated_node == ""]
+    assert [(each.pod.name, each.condition) for each in cleared] == [("low", None)]
+    assert [each.name for each in driven.scheduler.queue.nominations.on_node("a")] == ["p"]
+
+
+def test_room_that_is_being_made_is_not_taken_by_others_of_the_same_priority() -> None:
+    driven = Driven(a_node("a", cpu="2"))
+    driven.runs("v", "a")
+    driven.runs("x", "a", priority=20)
+    driven.comes("p")
+    preempt = only(driven.step(), Preempt)
+    driven.gone("v")
+    driven.comes("q")
+    assert not any(isinstance(each, Bind) for each in driven.step())
+    driven.ended(preempt)
+    assert only(driven.step(0), Bind).pod.name == "p"
+
+
+def test_a_victim_that_waits_for_permission_is_turned_away_and_not_deleted() -> None:
+    driven = Driven(a_node("a", cpu="1"))
+    driven.comes("w", priority=0)
+    assert driven.step() == []
+    driven.comes("p")
+    effects = driven.step()
+    assert not any(isinstance(each, Preempt) for each in effects)
+    assert {each.reason for each in driven.said} == {"FailedScheduling", "Preempted"}
+    (bound,) = (each for each in [*effects, *driven.step()] if isinstance(each, Bind))
+    assert (bound.pod.name, bound.node_name) == ("p", "a")
+
+
+def test_a_preemptor_that_is_deleted_meanwhile_leaves_no_hold_behind() -> None:
+    driven = Driven(a_node("a", cpu="1"))
+    driven.runs("v", "a")
+    driven.comes("p")
+    preempt = only(driven.step(), Preempt)
+    driven.gone("p")
+    driven.ended(preempt)
+    assert len(driven.scheduler.cluster.preemptions) == 0
+    assert driven.scheduler.queue.nominations.on_node("a") == ()
+
+
+def test_a_promise_is_written_once_and_void_when_no_node_can_be_made_free() -> None:
+    driven = Driven(a_node("a", cpu="1"))
+    victim = driven.runs("v", "a")
+    pod = driven.comes("p")
+    driven.ended(only(driven.step(), Preempt))
+    driven.scheduler.queue.activate(["uid-p"], driven.now_s)
+    assert [type(each) for each in driven.step()] == [Preempt]
+    driven.gone("v")
+    driven.apply({**victim, "spec": {**victim["spec"], "priority": 20}})
+    driven.apply(pod, nominatedNodeName="a")
+    driven.scheduler.cluster.preemptions.end("uid-p")
+    driven.scheduler.queue.activate(["uid-p"], driven.now_s)
+    assert only(driven.step(), SetStatus).nominated_node == ""
+    assert driven.scheduler.queue.nominations.node_of("uid-p") is None
+
+
+@pytest.mark.parametrize("result", [Result.LATER, Result.REFUSED, Result.TAKEN])
+def test_room_of_a_pod_that_was_not_bound_wakes_those_who_wait_for_it(result: Result) -> None:
+    driven = Driven(a_node("a", cpu="1"))
+    driven.comes("first")
+    assert only(driven.step(), Bind).pod.name == "first"
+    driven.comes("second")
+    driven.step()
+    assert driven.where("second") is Where.UNSCHEDULABLE
+    driven.scheduler.bound("uid-first", result, "no", driven.now_s)
+    assert driven.where("second") in (Where.ACTIVE, Where.BACKOFF)
