@@ -81,6 +81,10 @@ class Bindings:
     def begin(self, queued: Queued[Pod], team: Team, node_name: str, now_s: float) -> Iterator[Step]:
         way = Way(queued, queued.pod, team, node_name, holders={})
         self._ways[queued.uid] = way
+        yield from self._set_out(way, team, now_s)
+        yield from self._released(team, now_s)
+
+    def _set_out(self, way: Way, team: Team, now_s: float) -> Iterator[Step]:
         for plugin in team.around["reserve"]:
             rejection = _asked(plugin, "reserve", way)
             if isinstance(rejection, Rejection):
@@ -98,7 +102,6 @@ class Bindings:
             self._deadlines.put(way.pod.uid, min(way.holders.values()))
         else:
             yield from self._prepare(way, now_s)
-        yield from self._released(team, now_s)
 
     def _released(self, team: Team, now_s: float) -> Iterator[Step]:
         """Whom Permit plugins let go by now, or turn away."""
@@ -172,7 +175,7 @@ class Bindings:
 
     def look_again(self, event: Event, now_s: float) -> Iterator[Step]:
         """Something happened that some may have waited for whose preparations others finish."""
-        for uid in list(self._awaiting.wake(event)):
+        for uid in list(self._awaiting.wake(event)) if self._awaiting else ():
             yield from self._await(self._ways[uid], now_s)
 
     def unknown(self, way: Way, now_s: float) -> None:

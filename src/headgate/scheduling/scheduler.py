@@ -73,6 +73,7 @@ class Scheduler:
         self._notices = telling.Notices()
         self._shapes = Shapes()
         self._nodes: dict[str, tuple[Object, Node]] = {}
+        self._owed: list[Effect] = []  # decided on an event, and taken along by the next step
         self._report = report
 
     # What the API shows
@@ -100,7 +101,7 @@ class Scheduler:
         old = None if row is None else matrix.pods_on(row)[uid]
         matrix.pod_removed(uid)
         if old is not None:
-            self.queue.event(Event(events.ASSIGNED_POD, events.DELETE, old=old), now_s)
+            self._happened([Event(events.ASSIGNED_POD, events.DELETE, old=old)], now_s)
 
     def _arrived(self, pod: Pod, now_s: float) -> None:
         matrix = self.cluster.matrix
@@ -113,8 +114,7 @@ class Scheduler:
         happened = [Event(events.ASSIGNED_POD, events.ADD, new=pod)]
         if old is not None:
             happened = events.of_pod_update(old, pod)
-        for event in happened:
-            self.queue.event(event, now_s)
+        self._happened(happened, now_s)
 
     def _settle(self, uid: str, node_name: str = "") -> None:
         way = self.bindings.settled(uid, node_name)
@@ -145,40 +145,39 @@ class Scheduler:
         self.cluster.matrix.node_applied(node)
         happened = [Event(events.NODE, events.ADD)] if before is None else events.of_node_update(before[0], wire)
         old = None if before is None else before[1]
-        for event in happened:
-            self.queue.event(msgspec.structs.replace(event, old=old, new=node), now_s)
+        self._happened([msgspec.structs.replace(event, old=old, new=node) for event in happened], now_s)
 
     def node_removed(self, name: str, now_s: float) -> None:
         self.cluster.matrix.node_removed(name)
         before = self._nodes.pop(name, None)
         if before is not None:
-            self.queue.event(Event(events.NODE, events.DELETE, old=before[1]), now_s)
+            self._happened([Event(events.NODE, events.DELETE, old=before[1])], now_s)
 
-    def object_applied(self, resource: Resource, wire: Object, now_s: float) -> list[Effect]:
+    def object_applied(self, resource: Resource, wire: Object, now_s: float) -> None:
         try:
             happened = self.cluster.applied(resource, wire)
         except _UNFIT as broken:
             metadata = wire.get("metadata") or {}
             named = f"{resource.plural} {metadata.get('namespace') or ''}/{metadata.get('name')}"
             self._report(f"{named} is left out, since it cannot be read: {broken!r}")
-            return []
-        return self._happened(happened, now_s)
+            return
+        self._happened(happened, now_s)
 
-    def object_removed(self, resource: Resource, namespace: str, name: str, now_s: float) -> list[Effect]:
-        return self._happened(self.cluster.removed(resource, namespace, name), now_s)
+    def object_removed(self, resource: Resource, namespace: str, name: str, now_s: float) -> None:
+        self._happened(self.cluster.removed(resource, namespace, name), now_s)
 
-    def _happened(self, happened: Iterable[Event], now_s: float) -> list[Effect]:
-        effects: list[Effect] = []
+    def _happened(self, happened: Iterable[Event], now_s: float) -> None:
+        """Who waits for it may be tried, and who awaits it before a binding goes on with the next step."""
         for event in happened:
             self.queue.event(event, now_s)
-            effects += self._carry_out(self.bindings.look_again(event, now_s), now_s)
-        return effects
+            self._owed += self._carry_out(self.bindings.look_again(event, now_s), now_s)
 
     # Trying
 
     def step(self, now_s: float, most: int) -> list[Effect]:
         """Try up to so many pods that may be tried now; fewer if there are no more."""
-        effects = self._due(now_s)
+        effects, self._owed = self._owed, []
+        effects += self._due(now_s)
         for _ in range(most):
             queued = self.queue.pop(now_s)
             if queued is None:

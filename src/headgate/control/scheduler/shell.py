@@ -127,9 +127,9 @@ class SchedulerShell:
             case Removed(name=name) if resource == NODES:
                 scheduler.node_removed(name, now_s)
             case Applied(wire):
-                self._hands.perform(scheduler.object_applied(resource, wire, now_s))
+                scheduler.object_applied(resource, wire, now_s)
             case Removed(namespace, name):
-                self._hands.perform(scheduler.object_removed(resource, namespace, name, now_s))
+                scheduler.object_removed(resource, namespace, name, now_s)
             case Synced():
                 self._unsynced.discard(resource)
                 if not self._unsynced:

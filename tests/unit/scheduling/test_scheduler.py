@@ -1,0 +1,223 @@
+"""The scheduler: what the API shows goes to the right place, pods are tried, and answers to bindings are understood."""
+
+from __future__ import annotations
+
+import pytest
+
+from headgate.kube.resource import NAMESPACES
+from headgate.scheduling.effects import Result
+from headgate.scheduling.queued import Where
+from unit.scheduling.world import World, a_node, a_pod, with_status
+
+CPU = {"cpu": "3"}
+GATES = [{"name": "example.com/a"}, {"name": "example.com/b"}]
+
+
+def test_a_pod_is_bound_counted_from_then_on_and_announced_when_that_is_done() -> None:
+    world = World()
+    world.show(a_pod("p", CPU))
+    world.step()
+    assert world.binds == {"p": "a"}
+    assert world.taken("a") == 1
+    world.answer("p", Result.DONE)
+    assert world.said == [("p", "Scheduled")]
+    assert len(world.scheduler.queue) == 0
+    world.show_bound(a_pod("p", CPU), "a")
+    assert world.taken("a") == 1
+
+
+def test_pods_of_other_schedulers_are_left_alone_and_count_where_they_run() -> None:
+    world = World(nodes=[a_node("a", cpu="4")])
+    foreign = a_pod("foreign", CPU, schedulerName="other")
+    world.show(foreign)
+    assert world.step() == []
+    world.show_bound(foreign, "a")
+    world.show(a_pod("p", CPU))
+    world.step()
+    assert world.statuses == {"p": "Unschedulable: 0/1 nodes are available: 1 Insufficient cpu. " + PREEMPTION}
+
+
+PREEMPTION = (
+    "no new claims to deallocate, preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod."
+)
+
+
+def test_room_is_not_given_away_twice_while_a_binding_is_under_way() -> None:
+    world = World(nodes=[a_node("a", cpu="4")])
+    world.show(a_pod("p", CPU), a_pod("q", CPU))
+    world.step()
+    assert world.binds == {"p": "a"}
+    assert world.where("q") is Where.UNSCHEDULABLE
+
+
+@pytest.mark.parametrize("result", [Result.REFUSED, Result.LATER])
+def test_a_binding_that_fails_gives_the_room_back_and_the_pod_waits_a_while(result: Result) -> None:
+    world = World()
+    world.show(a_pod("p", CPU))
+    world.step()
+    world.answer("p", result, "no")
+    assert world.taken("a") == 0
+    assert world.where("p") is Where.ERROR_BACKOFF
+    assert world.statuses == {"p": "SchedulerError: binding rejected: no"}
+    world.step(after_s=3)
+    assert world.binds == {"p": "a"}
+
+
+def test_a_binding_of_unknown_outcome_is_repeated_on_the_same_node_and_keeps_its_room() -> None:
+    world = World()
+    world.show(a_pod("p", CPU))
+    world.step()
+    world.answer("p", Result.UNKNOWN)
+    assert world.taken("a") == 1
+    assert world.step() == []
+    world.scheduler.node_applied(a_node("0-better", cpu="64"), world.now_s)
+    world.step(after_s=1.5)
+    assert world.binds == {"p": "a"}
+    world.answer("p", Result.DONE)
+    assert world.said == [("p", "Scheduled")]
+
+
+def test_the_watch_may_settle_a_binding_of_unknown_outcome() -> None:
+    world = World()
+    world.show(a_pod("p", CPU))
+    world.step()
+    world.answer("p", Result.UNKNOWN)
+    world.show_bound(a_pod("p", CPU), "a")
+    assert world.step(after_s=60) == []
+    assert world.taken("a") == 1
+    assert len(world.scheduler.bindings) == len(world.scheduler.queue) == 0
+
+
+def test_a_pod_that_somebody_else_bound_is_theirs() -> None:
+    world = World()
+    world.show(a_pod("p", CPU))
+    world.step()
+    world.answer("p", Result.TAKEN)
+    assert world.taken("a") == 0
+    world.show_bound(a_pod("p", CPU), "b")
+    assert world.step(after_s=60) == []
+    assert (world.taken("a"), world.taken("b")) == (0, 1)
+
+
+def test_a_pod_whose_gates_the_server_minds_waits_for_their_end_and_for_nothing_else() -> None:
+    world = World()
+    pod = a_pod("p", CPU)
+    world.show(pod)
+    world.step()
+    world.answer("p", Result.GATED, "has gates")
+    assert world.effects == []
+    assert world.where("p") is Where.UNSCHEDULABLE
+    assert world.step(after_s=1000) == []
+
+
+def test_a_pod_that_is_gone_is_forgotten_whenever_that_is_heard() -> None:
+    world = World()
+    world.show(a_pod("p", CPU), a_pod("q", CPU), a_pod("r", CPU))
+    world.step(most=2)
+    world.answer("p", Result.GONE)
+    world.remove("q")
+    world.remove("r")
+    world.answer("q", Result.DONE)
+    assert world.taken("a") == world.taken("b") == 0
+    assert len(world.scheduler.queue) == len(world.scheduler.bindings) == 0
+
+
+def test_a_pod_as_it_was_before_its_binding_does_not_come_back() -> None:
+    world = World()
+    world.show(a_pod("p", CPU))
+    world.step()
+    world.answer("p", Result.DONE)
+    world.show(a_pod("p", CPU, labels={"late": "news"}))
+    assert world.step(after_s=60) == []
+
+
+def test_a_pod_that_is_being_deleted_is_not_tried() -> None:
+    world = World()
+    pod = a_pod("p", CPU)
+    pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    world.show(pod)
+    assert world.step() == []
+
+
+def test_a_pod_that_has_run_frees_its_room() -> None:
+    world = World(nodes=[a_node("a", cpu="4")])
+    done = a_pod("done", CPU)
+    world.show_bound(done, "a")
+    world.show(a_pod("p", CPU))
+    world.step()
+    assert world.where("p") is Where.UNSCHEDULABLE
+    world.show({**done, "spec": {**done["spec"], "nodeName": "a"}, "status": {"phase": "Succeeded"}})
+    world.step()
+    assert world.binds == {"p": "a"}
+
+
+def test_a_gated_pod_is_tried_when_its_last_gate_goes_and_never_called_unschedulable_before() -> None:
+    world = World(nodes=[a_node("a", cpu="1")])
+    world.show(a_pod("p", CPU, schedulingGates=GATES))
+    assert world.step() == []
+    world.show(a_pod("p", CPU, schedulingGates=GATES[1:]))
+    assert world.step() == []
+    world.show(a_pod("p", CPU))
+    world.step()
+    assert set(world.statuses) == {"p"}
+
+
+def test_a_pod_that_is_gated_for_ten_seconds_is_told_of_once_with_its_gates() -> None:
+    world = World()
+    world.show(a_pod("p", schedulingGates=GATES), a_pod("q", schedulingGates=GATES))
+    assert world.step(after_s=9.9) == []
+    world.show(a_pod("q"))
+    world.step()
+    assert world.scheduler.next_deadline_s() == pytest.approx(1010.0)
+    world.step(after_s=0.2)
+    assert world.said == [("p", "SchedulingGated")]
+    assert "example.com/a, example.com/b" in repr(world.effects[0])
+    assert world.step(after_s=600) == []
+
+
+def test_a_condition_is_written_only_when_it_says_something_new() -> None:
+    world = World(nodes=[a_node("a", cpu="1")])
+    pod = a_pod("p", CPU)
+    world.show(pod)
+    world.step()
+    reason, _, message = world.statuses["p"].partition(": ")
+    world.scheduler.node_applied(a_node("a", cpu="2"), world.now_s)
+    world.show(with_status(pod, reason=reason, message=message, observedGeneration=0))
+    world.scheduler.node_applied(a_node("a", cpu="1"), world.now_s)
+    world.scheduler.queue.activate(["uid-p"], world.now_s)
+    world.step(after_s=2)
+    assert world.statuses == {}
+    assert world.said == [("p", "FailedScheduling")]
+    world.scheduler.node_applied(a_node("b", cpu="1"), world.now_s)
+    world.scheduler.queue.activate(["uid-p"], world.now_s)
+    world.step(after_s=2)
+    assert "0/2 nodes" in world.statuses["p"]
+
+
+def test_without_any_node_pods_are_tried_again_and_again() -> None:
+    world = World()
+    for name in "ab":
+        world.scheduler.node_removed(name, world.now_s)
+    world.show(a_pod("p"))
+    world.step()
+    assert world.statuses == {"p": "SchedulerError: no nodes available to schedule pods"}
+    assert world.where("p") is Where.ERROR_BACKOFF
+
+
+def test_objects_that_cannot_be_read_are_reported_and_the_others_go_on() -> None:
+    world = World()
+    world.show({"metadata": {"name": "odd", "namespace": "default"}}, a_pod("p"))
+    world.scheduler.node_applied(a_node("odd", cpu="-1"), world.now_s)
+    world.scheduler.object_applied(NAMESPACES, {"metadata": {}}, world.now_s)
+    world.step()
+    assert world.binds == {"p": "a"}
+    assert len(world.problems) == 3
+    assert all("odd" in problem for problem in world.problems[:2])
+
+
+def test_an_impossible_amount_is_told_to_its_pod_and_to_nobody_else() -> None:
+    world = World()
+    world.show(a_pod("odd", {"cpu": "1e300"}), a_pod("p"))
+    world.step()
+    assert world.binds == {"p": "a"}
+    assert "odd" in world.statuses
