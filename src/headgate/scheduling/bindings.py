@@ -146,17 +146,20 @@ class Bindings:
 
     def _await(self, way: Way, now_s: float) -> Iterator[Step]:
         """Those who began something before the binding say whether it is finished."""
-        plugins = [each for each in way.team.around["preBind"] if isinstance(each, Awaits)]
-        if way.stage is not Stage.AWAIT and plugins:
-            self._deadlines.put(way.pod.uid, now_s + min(each.timeout_s for each in plugins))
+        is_first = way.stage is not Stage.AWAIT
         way.stage = Stage.AWAIT
-        for plugin in plugins:
+        for plugin in way.team.around["preBind"]:
+            if not isinstance(plugin, Awaits):
+                continue
             found = _asked(plugin, "awaited", way)
             if isinstance(found, Pending):
                 self._awaiting.park(way.pod.uid, plugin.name, found.wakers, ())
+                if is_first:
+                    self._deadlines.put(way.pod.uid, now_s + plugin.timeout_s)
                 return
             if found is not None:
-                yield self._fail(way, found)
+                why = f'running PreBind plugin "{plugin.name}": {found}' if isinstance(found, str) else found
+                yield self._fail(way, why)
                 return
         self._stop_waiting(way.pod.uid)
         yield from self._bind(way)

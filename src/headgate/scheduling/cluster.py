@@ -17,6 +17,7 @@ from headgate.scheduling.namespaces import Namespaces
 from headgate.scheduling.nodes import NodeMatrix
 from headgate.scheduling.preemptions import Preemptions
 from headgate.scheduling.selectors import Selectors
+from headgate.scheduling.storage.part import Storage
 
 Object = Mapping[str, Any]
 
@@ -39,7 +40,8 @@ class Cluster:
         self.budgets = Budgets()
         self.preemptions = Preemptions()
         self.selectors = Selectors()
-        self.parts: tuple[Part, ...] = (self.namespaces, self.budgets, self.selectors)
+        self.storage = Storage()
+        self.parts: tuple[Part, ...] = (self.namespaces, self.budgets, self.selectors, self.storage)
         self._listeners: dict[Resource, list[Part]] = {}
         for part in self.parts:
             for resource in part.watched:

@@ -25,6 +25,7 @@ from headgate.scheduling.labels import Labels
 from headgate.scheduling.node import Node, Taints
 from headgate.scheduling.pod import Pod
 from headgate.scheduling.ports import PortIndex
+from headgate.scheduling.volume_use import VolumeUse
 
 NodeIndex = NewType("NodeIndex", int)
 """A row. Rows of nodes that are gone are used again."""
@@ -39,6 +40,7 @@ class NodeMatrix:
         self.ports = PortIndex()
         self.images = ImageIndex()
         self.terms = CarriedTerms()
+        self.volumes = VolumeUse()
         self.log = ChangeLog()
         self.is_node: NDArray[np.bool_] = np.zeros(capacity, np.bool_)
         self.unschedulable: NDArray[np.bool_] = np.zeros(capacity, np.bool_)
@@ -270,6 +272,8 @@ class NodeMatrix:
         self.columns.take(row, pod.shape, sign)
         if pod.shape.ports:
             self.ports.take(row, pod.shape.ports, sign)
+        if pod.shape.volumes:
+            self.volumes.take(row, pod, sign)
         if sign > 0:
             self._pods_on[row][pod.uid] = pod
         else:

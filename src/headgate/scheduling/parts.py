@@ -20,7 +20,7 @@ ANY_ADDRESS: Final = "0.0.0.0"
 
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
-_EXCLUSIVE_VOLUMES: Final = ("gcePersistentDisk", "awsElasticBlockStore", "iscsi", "rbd")
+_INLINE: Final = ("gcePersistentDisk", "awsElasticBlockStore", "iscsi", "rbd", "azureDisk", "cinder")
 
 
 class HostPort(msgspec.Struct, frozen=True):
@@ -62,16 +62,33 @@ class PodAffinity(msgspec.Struct, frozen=True):
         return bool(self.required or self.preferred)
 
 
-class Volumes(msgspec.Struct, frozen=True):
-    """``claims`` by name; ``ephemeral`` volumes by volume name (their claim is ``<pod>-<volume>``); and the kinds of
-    volume that only one pod, or only readers, may use at a time."""
+class Claimed(msgspec.Struct, frozen=True):
+    """A volume behind a claim. That of an ephemeral volume has the pod's name in its own: ``volume`` alone is known."""
 
-    claims: tuple[str, ...] = ()
-    ephemeral: tuple[str, ...] = ()
-    exclusive: tuple[tuple[str, Object], ...] = ()
+    claim: str = ""
+    volume: str = ""
+
+    def name(self, pod_name: str) -> str:
+        return f"{pod_name}-{self.volume}" if self.volume else self.claim
+
+
+class Volumes(msgspec.Struct, frozen=True):
+    """``inline`` are the kinds, and what is said of each, that a node can have too many or too much at once of."""
+
+    claimed: tuple[Claimed, ...] = ()
+    inline: tuple[tuple[str, Object], ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.claims or self.ephemeral or self.exclusive)
+        return bool(self.claimed or self.inline)
+
+    @property
+    def claims(self) -> tuple[str, ...]:
+        """The names of claims that the pod names itself."""
+        return tuple(each.claim for each in self.claimed if not each.volume)
+
+    @property
+    def has_ephemeral(self) -> bool:
+        return any(each.volume for each in self.claimed)
 
 
 def read_host_ports(spec: Object) -> tuple[HostPort, ...]:
@@ -143,14 +160,13 @@ def _read_term(term: Object, namespace: str, weight: int = 0) -> PodTerm:
 
 
 def read_volumes(volumes: Iterable[Object] | None) -> Volumes:
-    claims: list[str] = []
-    ephemeral: list[str] = []
-    exclusive: list[tuple[str, Object]] = []
+    claimed: list[Claimed] = []
+    inline: list[tuple[str, Object]] = []
     for volume in volumes or ():
         if (claim := volume.get("persistentVolumeClaim")) is not None:
-            claims.append(claim.get("claimName") or "")
+            claimed.append(Claimed(claim=claim.get("claimName") or ""))
         elif volume.get("ephemeral") is not None:
-            ephemeral.append(volume.get("name") or "")
+            claimed.append(Claimed(volume=volume.get("name") or ""))
         else:
-            exclusive += [(kind, volume[kind]) for kind in _EXCLUSIVE_VOLUMES if volume.get(kind) is not None]
-    return Volumes(tuple(claims), tuple(ephemeral), tuple(exclusive))
+            inline += [(kind, volume[kind]) for kind in _INLINE if volume.get(kind) is not None]
+    return Volumes(tuple(claimed), tuple(inline))

@@ -22,6 +22,7 @@ from headgate.scheduling.configuration.values import (
     NodeResourcesFitArgs,
     PodTopologySpreadArgs,
     Profile,
+    VolumeBindingArgs,
     Weighted,
 )
 from headgate.scheduling.contract import Lineup, PreEnqueue, QueueSort
@@ -44,10 +45,14 @@ from headgate.scheduling.plugins.node_ports import NodePorts
 from headgate.scheduling.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from headgate.scheduling.plugins.node_resources_fit import NodeResourcesFit
 from headgate.scheduling.plugins.node_unschedulable import NodeUnschedulable
+from headgate.scheduling.plugins.node_volume_limits import NodeVolumeLimits
 from headgate.scheduling.plugins.pod_topology_spread import PodTopologySpread
 from headgate.scheduling.plugins.priority_sort import PrioritySort
 from headgate.scheduling.plugins.scheduling_gates import SchedulingGates
 from headgate.scheduling.plugins.taint_toleration import TaintToleration
+from headgate.scheduling.plugins.volume_binding import VolumeBinding
+from headgate.scheduling.plugins.volume_restrictions import VolumeRestrictions
+from headgate.scheduling.plugins.volume_zone import VolumeZone
 
 Maker = Callable[[Any, Cluster], Any]
 """A plugin, made from its arguments: those of ``configuration/values.py``, or a mapping if it comes from elsewhere."""
@@ -71,6 +76,10 @@ def _affinity(args: NodeAffinityArgs, cluster: Cluster) -> NodeAffinity:
     return NodeAffinity(args.added, args.added_wishes)
 
 
+def _volumes(args: VolumeBindingArgs, cluster: Cluster) -> VolumeBinding:
+    return VolumeBinding(cluster, float(args.bind_timeout_s))
+
+
 def _preemption(args: DefaultPreemptionArgs, cluster: Cluster) -> DefaultPreemption:
     return DefaultPreemption(args, cluster.budgets, cluster.preemptions)
 
@@ -88,6 +97,10 @@ def _plain(plugin: Callable[[], Any]) -> Maker:
     return lambda args, cluster: plugin()
 
 
+def _looking_around(plugin: Callable[[Cluster], Any]) -> Maker:
+    return lambda args, cluster: plugin(cluster)
+
+
 MAKERS: Final[Mapping[str, Maker]] = {
     "SchedulingGates": _plain(SchedulingGates),
     "PrioritySort": _plain(PrioritySort),
@@ -97,6 +110,10 @@ MAKERS: Final[Mapping[str, Maker]] = {
     "NodeAffinity": _affinity,
     "NodePorts": _plain(NodePorts),
     "NodeResourcesFit": _fit,
+    "VolumeRestrictions": _looking_around(VolumeRestrictions),
+    "NodeVolumeLimits": _looking_around(NodeVolumeLimits),
+    "VolumeBinding": _volumes,
+    "VolumeZone": _looking_around(VolumeZone),
     "DynamicResources": _plain(DynamicResources),
     "DefaultPreemption": _preemption,
     "NodeResourcesBalancedAllocation": _balanced,

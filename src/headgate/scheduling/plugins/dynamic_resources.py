@@ -9,8 +9,11 @@ from __future__ import annotations
 from typing import Final
 
 from headgate.scheduling.contract import SKIP, Ground, Reason, Refusal, Skip, Unplaced
+from headgate.scheduling.events import own_update
 from headgate.scheduling.nodes import NodeMatrix
 from headgate.scheduling.pod import Pod
+from headgate.scheduling.shape import Shape
+from headgate.waiting.waker import Waker
 
 NOT_SUPPORTED: Final = Refusal(
     Reason("spec.resourceClaims: this scheduler does not allocate resource claims", unresolvable=True)
@@ -22,6 +25,9 @@ class DynamicResources:
 
     def pre_filter(self, pod: Pod, matrix: NodeMatrix, /) -> Skip | Refusal:
         return NOT_SUPPORTED if pod.shape.has_claims else SKIP
+
+    def wakers(self, shape: Shape, /) -> tuple[Waker, ...]:
+        return own_update()
 
     def post_filter(self, pod: Pod, unplaced: Unplaced, ground: Ground, /) -> str:
         return "" if pod.shape.has_claims else "no new claims to deallocate"

@@ -1,0 +1,127 @@
+"""NodeVolumeLimits: a node takes only so many volumes of each driver.
+
+The node's ``CSINode`` says how many. What counts is what the pods there use, each volume once however many use it,
+what is still attached for pods that are gone, and what the new pod adds. A volume that does not exist yet counts for
+the driver that will make it. Volumes of kinds that moved out of Kubernetes count for the drivers they moved to.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from headgate.scheduling import events
+from headgate.scheduling.cluster import Cluster
+from headgate.scheduling.columns import Ints, Rows
+from headgate.scheduling.contract import READS_PODS, SKIP, Reads, Reason, Skip
+from headgate.scheduling.guards import freed_pod
+from headgate.scheduling.nodes import NodeMatrix
+from headgate.scheduling.pod import Pod
+from headgate.scheduling.shape import Shape
+from headgate.scheduling.storage import guards, wanted
+from headgate.scheduling.storage.objects import MOVED_VOLUMES, moved_volume
+from headgate.waiting.waker import Waker
+
+NAME: Final = "NodeVolumeLimits"
+REASONS: Final = (Reason("node(s) exceed max volume count"),)
+
+Attached = frozenset[tuple[str, str]]
+"""Volumes, each as its driver and its name there."""
+
+
+class NodeVolumeLimits:
+    name: Final = NAME
+    reads: Final[Reads] = READS_PODS
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._storage = cluster.storage
+
+    def key(self, pod: Pod, /) -> Hashable:
+        return wanted.key(pod)
+
+    def stamp(self, shape: Shape, matrix: NodeMatrix, /) -> Hashable:
+        """Where nodes have limits, what pods have attached depends on all of storage."""
+        return self._storage.version if self._storage.has_limits and is_attached(shape) else None
+
+    def pre_filter(self, pod: Pod, matrix: NodeMatrix, /) -> Skip | Attached:
+        return self._volumes(pod) if is_attached(pod.shape) else SKIP
+
+    def filter(self, shape: Shape, matrix: NodeMatrix, rows: Rows | None, state: Attached, /) -> Ints | None:
+        asked = None if rows is None else set(rows.tolist())
+        full: list[int] = []
+        for name, limits in self._limits(state).items():
+            row = matrix.row_of(name)
+            if row is not None and (asked is None or row in asked) and not self._fits(matrix, row, limits, state):
+                full.append(row)
+        if not full:
+            return None
+        if rows is None:
+            bits: Ints = np.zeros(matrix.size, np.int64)
+            bits[full] = 1
+            return bits
+        return np.isin(rows, full).astype(np.int64)
+
+    def _limits(self, new: Attached) -> Mapping[str, Mapping[str, int]]:
+        """By node, the limits that matter."""
+        found: dict[str, dict[str, int]] = {}
+        for driver in {driver for driver, _ in new}:
+            for name, limit in self._storage.limits(driver).items():
+                found.setdefault(name, {})[driver] = limit
+        return found
+
+    def _fits(self, matrix: NodeMatrix, row: int, limits: Mapping[str, int], new: Attached) -> bool:
+        pods, left = matrix.volumes.on(row), self._storage.attachments(matrix.name(row))
+        volumes = (each.shape.volumes for each in pods.values())
+        at_most = len(new) + len(left) + sum(len(each.claimed) + len(each.inline) for each in volumes)
+        if at_most <= min(limits.values()):
+            return True
+        used = {volume for each in pods.values() for volume in self._volumes(each)}
+        counts = Counter(driver for driver, _ in used)
+        counts.update(driver for driver, _ in self._left_over(matrix.name(row)) - used)
+        adds = Counter(driver for driver, _ in new - used)
+        return all(counts[driver] + more <= limits[driver] for driver, more in adds.items() if driver in limits)
+
+    def _left_over(self, node_name: str) -> set[tuple[str, str]]:
+        """What is attached to a node, whoever it is for."""
+        found: set[tuple[str, str]] = set()
+        for each in self._storage.attachments(node_name).values():
+            volume = self._storage.volumes.stored(each.volume_name)
+            if each.driver and volume is not None and volume.is_csi:
+                found.add((each.driver, volume.handle))
+        return found
+
+    def _volumes(self, pod: Pod) -> Attached:
+        """A claim that is not there, or that is another pod's, does not count."""
+        found: set[tuple[str, str]] = {moved_volume({kind: source}) for kind, source in pod.shape.volumes.inline}
+        for each in pod.shape.volumes.claimed:
+            claim = self._storage.claim(pod.namespace, each.name(pod.name))
+            if claim is not None and (not each.volume or wanted.is_owned(claim, pod)):
+                found.add(self._storage.attached_as(claim))
+        return frozenset((driver, handle) for driver, handle in found if driver and handle)
+
+    def reasons(self, shape: Shape, /) -> Sequence[Reason]:
+        return REASONS
+
+    def wakers(self, shape: Shape, /) -> tuple[Waker, ...]:
+        return (
+            *events.on(events.CSI_NODE, events.ADD, events.UPDATE, guard=guards.AttachesMore()),
+            *events.on(events.POD, events.DELETE, guard=DetachesVolume()),
+            *guards.claim_wakers(shape, events.ADD),
+            *events.on(events.VOLUME_ATTACHMENT, events.DELETE),
+        )
+
+
+class DetachesVolume(msgspec.Struct, frozen=True):
+    def matches(self, event: events.Event, /) -> bool:
+        gone = freed_pod(event)
+        return gone is not None and is_attached(gone.shape)
+
+
+def is_attached(shape: Shape) -> bool:
+    """Whether pods of the shape have volumes that may count."""
+    volumes = shape.volumes
+    return bool(volumes.claimed) or any(kind in MOVED_VOLUMES for kind, _ in volumes.inline)

@@ -1,0 +1,181 @@
+"""VolumeBinding: a pod goes where its volumes are, or can be.
+
+Claims that have their volume tie the pod to nodes that reach it. Claims that wait for a pod are given the smallest
+free volume that the node reaches, or one is made for that node: the choice is set aside when the pod has a node,
+written down before it is bound, and then awaited until whoever binds volumes has finished. The rules are in
+``scheduling/storage/``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from headgate.scheduling import events
+from headgate.scheduling.cluster import Cluster
+from headgate.scheduling.columns import Ints, Rows
+from headgate.scheduling.contract import (
+    READS_NODE,
+    SKIP,
+    Pending,
+    Reads,
+    Reason,
+    Refusal,
+    Rejection,
+    Skip,
+)
+from headgate.scheduling.effects import Write
+from headgate.scheduling.nodes import NodeMatrix
+from headgate.scheduling.pod import Pod
+from headgate.scheduling.shape import Shape
+from headgate.scheduling.storage import guards, wanted
+from headgate.scheduling.storage.provisions import refusals
+from headgate.scheduling.storage.reservation import Reservation
+from headgate.scheduling.storage.wanted import Wanted, read_wanted
+from headgate.waiting.waker import Waker
+
+NAME: Final = "VolumeBinding"
+REASONS: Final = (
+    Reason("node(s) didn't match PersistentVolume's node affinity", unresolvable=True),
+    Reason("node(s) didn't find available persistent volumes to bind", unresolvable=True),
+    Reason("node(s) did not have enough free storage", unresolvable=True),
+    Reason("node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)", unresolvable=True),
+)
+_OUT_OF_REACH, _NO_VOLUME, _NO_ROOM, _NOT_THERE = 1, 2, 4, 8
+
+
+class VolumeBinding:
+    name: Final = NAME
+    reads: Final[Reads] = READS_NODE
+
+    def __init__(self, cluster: Cluster, timeout_s: float = 600.0) -> None:
+        self.timeout_s = timeout_s
+        self._storage = cluster.storage
+        self._matrix = cluster.matrix
+        self._reserved: dict[str, Reservation] = {}
+
+    # -- finding a node -----------------------------------------------------------------------------------------------
+
+    def key(self, pod: Pod, /) -> Hashable:
+        return wanted.key(pod)
+
+    def stamp(self, shape: Shape, matrix: NodeMatrix, /) -> Hashable:
+        return wanted.stamp(self._storage, shape)
+
+    def pre_filter(self, pod: Pod, matrix: NodeMatrix, /) -> Skip | Refusal | Wanted:
+        if not pod.shape.volumes.claimed:
+            return SKIP
+        found = read_wanted(self._storage, pod)
+        return Refusal(Reason(found, unresolvable=True)) if isinstance(found, str) else found
+
+    def filter(self, shape: Shape, matrix: NodeMatrix, rows: Rows | None, state: Wanted, /) -> Ints | None:
+        bits = self._check_bound(matrix, rows, state)
+        return bits | self._check_unbound(matrix, rows, state)
+
+    def _check_bound(self, matrix: NodeMatrix, rows: Rows | None, state: Wanted) -> Ints:
+        """Claims are looked at in order, and the first that a node does not reach says why."""
+        bits: Ints = np.zeros(matrix.size if rows is None else len(rows), np.int64)
+        for _, volume in state.bound:
+            if volume is None:
+                bits[bits == 0] = _NOT_THERE
+                break
+            if volume.affinity is not None:
+                bits[(bits == 0) & ~matrix.labels.any_term(volume.affinity, rows, matrix.size)] = _OUT_OF_REACH
+        return bits
+
+    def _check_unbound(self, matrix: NodeMatrix, rows: Rows | None, state: Wanted) -> Ints:
+        at: Rows = np.arange(matrix.size) if rows is None else rows
+        bits: Ints = np.zeros(len(at), np.int64)
+        if not state.underway and not state.waiting:
+            return bits
+        for each in state.underway:
+            row = matrix.row_of(each.selected_node or "")
+            bits[at != (-1 if row is None else row)] = _NO_VOLUME
+        left = np.flatnonzero(bits == 0)
+        for without, where in self._group(matrix, at, left, state).items():
+            claims = (*state.underway, *(state.waiting[i].claim for i in without))
+            bits[where] = refusals(
+                self._storage, claims, matrix.labels, at[where], matrix.size, no_volume=_NO_VOLUME, no_room=_NO_ROOM
+            )
+        return bits
+
+    def _group(self, matrix: NodeMatrix, at: Rows, left: Rows, state: Wanted) -> Mapping[tuple[int, ...], Any]:
+        """The rows that are left, by the claims (their numbers) for which there is no volume within reach."""
+        everyone = tuple(range(len(state.waiting)))
+        if not state.has_choice:
+            return {everyone: left}
+        keys = sorted(state.label_keys)
+        known: dict[tuple[str | None, ...], tuple[int, ...]] = {}
+        groups: dict[tuple[int, ...], list[int]] = {}
+        for i in left.tolist():
+            node = matrix.node(int(at[i]))
+            labels = {} if node is None else node.labels
+            seen = tuple(labels.get(each) for each in keys)
+            without = known.get(seen)
+            if without is None:
+                lacking = state.match(labels).without
+                without = known[seen] = tuple(n for n in everyone if state.waiting[n].claim in lacking)
+            groups.setdefault(without, []).append(i)
+        return groups
+
+    def reasons(self, shape: Shape, /) -> Sequence[Reason]:
+        return REASONS
+
+    def wakers(self, shape: Shape, /) -> tuple[Waker, ...]:
+        change = (events.ADD, events.UPDATE)
+        return (
+            *guards.claim_wakers(shape, *change),
+            *events.on(events.PERSISTENT_VOLUME, *change, guard=guards.ServesClaim(self._storage, shape)),
+            *events.on(events.STORAGE_CLASS, events.ADD),
+            *events.on(events.STORAGE_CLASS, events.UPDATE, guard=guards.WidensTopology()),
+            *events.on(events.NODE, events.ADD, events.NODE_LABEL),
+            *events.on(events.CSI_DRIVER, events.UPDATE, guard=guards.TellsNoCapacity()),
+            *events.on(events.CSI_STORAGE_CAPACITY, *change, guard=guards.HasMoreRoom()),
+        )
+
+    # -- on the way there ---------------------------------------------------------------------------------------------
+
+    def reserve(self, pod: Pod, node_name: str, /) -> Rejection | None:
+        if not pod.shape.volumes.claimed:
+            return None
+        found = read_wanted(self._storage, pod)
+        if isinstance(found, str):
+            return Rejection(NAME, found)
+        if not found.underway and not found.waiting:
+            return None
+        made = Reservation.make(self._storage, found, self._labels(node_name), node_name)
+        if made is None:
+            return Rejection(NAME, "a volume or claim changed while it was being chosen")
+        self._reserved[pod.uid] = made
+        return None
+
+    def unreserve(self, pod: Pod, node_name: str, /) -> None:
+        made = self._reserved.pop(pod.uid, None)
+        if made is not None:
+            made.undo(self._storage)
+
+    def pre_bind(self, pod: Pod, node_name: str, /) -> Sequence[Write]:
+        made = self._reserved.get(pod.uid)
+        return () if made is None else made.writes()
+
+    def awaited(self, pod: Pod, node_name: str, /) -> Pending | str | None:
+        made = self._reserved.get(pod.uid)
+        if made is None:
+            return None
+        row = self._matrix.row_of(node_name)
+        if row is None:
+            return f'binding volumes: failed to get node "{node_name}": node "{node_name}" not found'
+        found = made.progress(self._storage, self._labels(node_name), node_name)
+        if isinstance(found, str):
+            return f"binding volumes: {found}"
+        if found:
+            del self._reserved[pod.uid]
+            return None
+        return Pending(made.wakers(self._storage))
+
+    def _labels(self, node_name: str) -> Mapping[str, str]:
+        row = self._matrix.row_of(node_name)
+        node = None if row is None else self._matrix.node(row)
+        return {} if node is None else node.labels

@@ -1,0 +1,126 @@
+"""VolumeZone: a volume whose labels say in which zones or regions it is goes only with nodes there.
+
+Older than node affinity of volumes, and still honoured. Nodes that say nothing about zones and regions take any
+volume: they are the only zone there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from headgate.scheduling import events
+from headgate.scheduling.cluster import Cluster
+from headgate.scheduling.columns import Ints, Rows
+from headgate.scheduling.contract import READS_NODE, SKIP, Reads, Reason, Refusal, Skip
+from headgate.scheduling.labels import ABSENT, Labels, Mask
+from headgate.scheduling.nodes import NodeMatrix
+from headgate.scheduling.pod import Pod
+from headgate.scheduling.shape import Shape
+from headgate.scheduling.storage import guards, wanted
+from headgate.scheduling.storage.objects import Volume
+from headgate.waiting.waker import Waker
+
+NAME: Final = "VolumeZone"
+REASONS: Final = (Reason("node(s) had no available volume zone", unresolvable=True),)
+_NOW_CALLED: Final = {
+    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+}
+_KEYS: Final = (*_NOW_CALLED, *_NOW_CALLED.values())
+_BETWEEN_ZONES: Final = "__"
+
+Zones = tuple[tuple[str, frozenset[str]], ...]
+"""Labels, and the values of which a node must have one."""
+
+
+class VolumeZone:
+    name: Final = NAME
+    reads: Final[Reads] = READS_NODE
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._storage = cluster.storage
+
+    def stamp(self, shape: Shape, matrix: NodeMatrix, /) -> Hashable:
+        return wanted.stamp(self._storage, shape) if shape.volumes.claims else None
+
+    def pre_filter(self, pod: Pod, matrix: NodeMatrix, /) -> Skip | Refusal | Zones:
+        found: dict[tuple[str, frozenset[str]], None] = {}
+        for name in pod.shape.volumes.claims:
+            volume = self._volume(pod.namespace, name)
+            if isinstance(volume, str):
+                return Refusal(Reason(volume, unresolvable=True))
+            found.update(dict.fromkeys(zones(volume) if volume is not None else ()))
+        return tuple(found) or SKIP
+
+    def _volume(self, namespace: str, name: str) -> Volume | str | None:
+        """The volume of a claim, nothing if it will get one with the pod, or what is wrong with it."""
+        if not name:
+            return "PersistentVolumeClaim had no name"
+        claim = self._storage.claim(namespace, name)
+        if claim is None:
+            return wanted.missing_claim(name)
+        if claim.volume_name:
+            found = self._storage.volumes.get(claim.volume_name)
+            return f'persistentvolume "{claim.volume_name}" not found' if found is None else found
+        if not claim.storage_class:
+            return "PersistentVolumeClaim had no pv name and storageClass name"
+        if self._storage.storage_class(claim.storage_class) is None:
+            return f'storageclass.storage.k8s.io "{claim.storage_class}" not found'
+        return None if self._storage.waits(claim) else "PersistentVolume had no name"
+
+    def filter(self, shape: Shape, matrix: NodeMatrix, rows: Rows | None, state: Zones, /) -> Ints | None:
+        labels, size = matrix.labels, matrix.size
+        is_zoned: Mask = np.zeros(size if rows is None else len(rows), np.bool_)
+        for key in _KEYS:
+            is_zoned |= _ids(labels, key, rows, size) != ABSENT
+        is_there = np.ones(len(is_zoned), np.bool_)
+        for key, values in state:
+            matching = _has_one_of(labels, key, values, rows, size)
+            if key in _NOW_CALLED:
+                lacks = _ids(labels, key, rows, size) == ABSENT
+                matching |= lacks & _has_one_of(labels, _NOW_CALLED[key], values, rows, size)
+            is_there &= matching
+        return (is_zoned & ~is_there).astype(np.int64)
+
+    def reasons(self, shape: Shape, /) -> Sequence[Reason]:
+        return REASONS
+
+    def wakers(self, shape: Shape, /) -> tuple[Waker, ...]:
+        return (
+            *guards.claim_wakers(shape, events.ADD, events.UPDATE, ephemeral=False),
+            *events.on(events.PERSISTENT_VOLUME, events.ADD),
+            *events.on(events.PERSISTENT_VOLUME, events.UPDATE, guard=MovesZones()),
+            *events.on(events.STORAGE_CLASS, events.ADD, guard=guards.WaitsForPods()),
+            *events.on(events.NODE, events.ADD, events.NODE_LABEL),
+        )
+
+
+class MovesZones(msgspec.Struct, frozen=True):
+    def matches(self, event: events.Event, /) -> bool:
+        old, new = event.old, event.new
+        return not (isinstance(old, Volume) and isinstance(new, Volume)) or zones(old) != zones(new)
+
+
+def zones(volume: Volume) -> Zones:
+    """A label that names no zone somewhere in its list says nothing."""
+    read = (
+        (key, [each.strip() for each in volume.labels[key].split(_BETWEEN_ZONES)])
+        for key in _KEYS
+        if key in volume.labels
+    )
+    return tuple((key, frozenset(names)) for key, names in read if all(names))
+
+
+def _ids(labels: Labels, key: str, rows: Rows | None, size: int) -> Ints:
+    ids = labels.column(key).ids
+    return (ids[:size] if rows is None else ids[rows]).astype(np.int64)
+
+
+def _has_one_of(labels: Labels, key: str, values: frozenset[str], rows: Rows | None, size: int) -> Mask:
+    column = labels.column(key)
+    wanted_ids = [found for each in values if (found := column.id_of(each)) != ABSENT]
+    return np.isin(_ids(labels, key, rows, size), wanted_ids)
