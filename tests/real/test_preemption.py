@@ -1,0 +1,175 @@
+"""The real kube-scheduler and our DefaultPreemption on the same full clusters: who has to go, where, and what is said.
+
+All clusters are there before kube-scheduler starts, so it knows all of them, budgets included, when pods come that
+preempt: one per cluster and round. Every round has a kube-scheduler of its own, which knows what the last one did:
+victims that are leaving, and promises. We are shown the same, and must say the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from clusters import Cluster
+from harness.processes import Process
+from harness.real import RealServer
+from harness.scheduling import send, wait_for
+from headgate.kube.resource import POD_DISRUPTION_BUDGETS
+from headgate.scheduling.contract import Placement
+from real.preemptions import CLASSES, Case, draw_case
+
+pytestmark = pytest.mark.real
+
+Object = dict[str, Any]
+
+CASES = 40
+PATIENCE_S = 60.0
+MERGE = "application/merge-patch+json"
+POLICY = "/apis/policy/v1"
+
+
+class Arena:
+    def __init__(self, programs: Path, folder: Path) -> None:
+        self._programs = programs
+        self._folder = folder
+        flags = ("--enable-priority-and-fairness=false", "--max-requests-inflight=0")
+        self.server = RealServer(folder / "server", programs, flags=flags)
+        self._config = folder / "scheduler.yaml"
+        client = {"kubeconfig": str(self.server.kubeconfig), "qps": 5000, "burst": 5000}
+        written = {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "clientConnection": client,
+            "leaderElection": {"leaderElect": False},
+            "percentageOfNodesToScore": 100,
+            "podInitialBackoffSeconds": 300,
+            "podMaxBackoffSeconds": 300,
+        }
+        self._config.write_text(yaml.safe_dump(written))
+        for each in CLASSES:
+            self.send("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", each)
+
+    def send(self, method: str, path: str, body: Any = None, content: str = "") -> Object:
+        return send(self.server, method, path, body, content)
+
+    def prepare(self, case: Case) -> None:
+        self.send("POST", "/api/v1/namespaces", {"metadata": {"name": case.namespace}})
+        for node in case.nodes:
+            self.send("POST", "/api/v1/nodes", node)
+        for collection, objects in (("/api/v1", case.running), (POLICY, case.budgets)):
+            plural = "pods" if collection == "/api/v1" else "poddisruptionbudgets"
+            path = f"{collection}/namespaces/{case.namespace}/{plural}"
+            for each in objects:
+                self.send("POST", path, each)
+                if each["status"]:
+                    name = each["metadata"]["name"]
+                    self.send("PATCH", f"{path}/{name}/status", {"status": each["status"]}, MERGE)
+
+    def scheduler(self, number: int) -> Process:
+        command = [str(self._programs / "kube-scheduler"), f"--config={self._config}", "--secure-port=0", "--v=2"]
+        command += ["--feature-gates=SchedulerPopFromBackoffQ=false"]
+        return Process(command, self._folder / f"kube-scheduler-{number}.log")
+
+    def pods(self) -> dict[str, dict[str, Object]]:
+        """By namespace and name."""
+        found: dict[str, dict[str, Object]] = {}
+        for each in self.send("GET", "/api/v1/pods")["items"]:
+            found.setdefault(each["metadata"]["namespace"], {})[each["metadata"]["name"]] = each
+        return found
+
+
+@pytest.fixture(scope="module")
+def arena(kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
+    running = Arena(kube_binaries, tmp_path_factory.mktemp("preemption"))
+    yield running
+    running.server.disconnect()
+    running.server.stop()
+
+
+def as_shown(arena: Arena) -> Cluster:
+    """Our own view of all that there is: nodes, budgets, pods with a node, promises."""
+    ours = Cluster(preempts=True)
+    for node in arena.send("GET", "/api/v1/nodes")["items"]:
+        ours.apply(node)
+    for budget in arena.send("GET", f"{POLICY}/poddisruptionbudgets")["items"]:
+        ours.around.applied(POD_DISRUPTION_BUDGETS, budget)
+    for there in arena.pods().values():
+        for wire in there.values():
+            pod = ours.pod(wire)
+            if pod.node_name:
+                ours.matrix.pod_applied(pod)
+            elif pod.nominated_node:
+                ours.promises.promise(pod, pod.nominated_node)
+    return ours
+
+
+def said_of(pod: Object) -> str:
+    found = [each for each in pod["status"].get("conditions") or () if each["type"] == "PodScheduled"]
+    return str(found[0].get("message") or "") if found else ""
+
+
+def leaving(pods: dict[str, Object]) -> set[str]:
+    return {name for name, each in pods.items() if each["metadata"].get("deletionTimestamp")}
+
+
+def play(arena: Arena, cases: list[Case], number: int) -> list[str]:
+    """One round: a pod per cluster, decided there and here; what differs."""
+    ours, before = as_shown(arena), arena.pods()
+    scheduler = arena.scheduler(number)
+    wires = {}
+    for case in cases:
+        path = f"/api/v1/namespaces/{case.namespace}/pods"
+        wires[case.namespace] = arena.send("POST", path, case.preemptors[number])
+    name = f"preemptor-{number}"
+    outcomes = {namespace: ours.cycle.place(ours.pod(wire)) for namespace, wire in wires.items()}
+
+    def all_decided() -> dict[str, dict[str, Object]] | None:
+        shown = arena.pods()
+        log = scheduler.log.read_text()
+        for namespace, outcome in outcomes.items():
+            pod = shown[namespace][name]
+            if not pod["spec"].get("nodeName") and not said_of(pod):
+                return None
+            doomed = [] if isinstance(outcome, Placement) or not outcome.nominated else outcome.nominated.victims
+            ended = f'"Async Preemption finished completely" preemptor="{namespace}/{name}"'
+            if (
+                pod["status"].get("nominatedNodeName")
+                and not all(each.deleting for each in doomed)
+                and ended not in log
+            ):
+                return None
+        return shown
+
+    after = wait_for(all_decided, scheduler, PATIENCE_S)
+    scheduler.stop()
+    differing = []
+    for case in cases:
+        pod, outcome = after[case.namespace][name], outcomes[case.namespace]
+        victims = leaving(after[case.namespace]) - leaving(before.get(case.namespace, {}))
+        real = (said_of(pod), pod["status"].get("nominatedNodeName", ""), victims)
+        if isinstance(outcome, Placement):
+            if not pod["spec"].get("nodeName"):
+                differing.append(f"case {case.number}, round {number}: it fits on {outcome.node_name}, there: {real}")
+            started = {"status": {"startTime": f"2025-02-0{number + 1}T00:00:00Z"}}
+            arena.send("PATCH", f"/api/v1/namespaces/{case.namespace}/pods/{name}/status", started, MERGE)
+            continue
+        doomed = outcome.nominated.victims if outcome.nominated else ()
+        found = (outcome.message, outcome.promise or "", {each.name for each in doomed if not each.deleting})
+        if real != found:
+            differing.append(f"case {case.number}, round {number}:\n  there {real}\n  here  {found}")
+    return differing
+
+
+def test_drawn_pods_preempt_alike(arena: Arena) -> None:
+    cases = [draw_case(number) for number in range(CASES)]
+    for case in cases:
+        arena.prepare(case)
+    differing = [text for number in range(3) for text in play(arena, cases, number)]
+    assert not differing, f"{len(differing)} differ:\n" + "\n".join(differing[:8])
+    everybody = [each for there in arena.pods().values() for each in there.values()]
+    promised = sum("nominatedNodeName" in each["status"] for each in everybody)
+    assert promised > CASES // 2, "the drawn clusters ask for too little preemption to say anything"
