@@ -3,7 +3,7 @@
 Shapes come in turn (every pod asks another question than the one before) and in runs (as replicas do). CPU time is what
 counts, in chunks: the machine may have other things to do. With ``percentageOfNodesToScore`` 0 a tenth of the nodes is
 looked at per pod, as kube-scheduler does by itself. Then pods whose node depends on pods elsewhere: each shape is an
-application whose pods are spread over zones and nodes.
+application whose pods are spread over zones and nodes, or keep away from each other.
 """
 
 from __future__ import annotations
@@ -73,6 +73,23 @@ def _spread(*keys: str, how: str = "DoNotSchedule") -> Specify:
     return specify
 
 
+def _apart(labels: Object) -> Object:
+    """One pod of an application per node."""
+    terms = [{"topologyKey": HOSTNAME, "labelSelector": {"matchLabels": labels}}]
+    return {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}}
+
+
+def _rather_apart(labels: Object) -> Object:
+    """Rather in a zone with fewer of them."""
+    term = {"topologyKey": ZONE, "labelSelector": {"matchLabels": labels}}
+    wishes = [{"weight": 100, "podAffinityTerm": term}]
+    return {"affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": wishes}}}
+
+
+def _spread_and_apart(labels: Object) -> Object:
+    return _spread(ZONE)(labels) | _apart(labels)
+
+
 class Scenario(msgspec.Struct, frozen=True):
     title: str
     run: int = 1
@@ -91,6 +108,10 @@ SCENARIOS: Final = (
     Scenario("hard spread over both", specify=_spread(ZONE, HOSTNAME), bar=BAR_BETWEEN_PODS),
     Scenario("hard spread over both, in runs of 100", run=100, specify=_spread(ZONE, HOSTNAME), bar=BAR_BETWEEN_PODS),
     Scenario("soft spread over both", specify=_spread(ZONE, HOSTNAME, how="ScheduleAnyway"), bar=BAR_BETWEEN_PODS),
+    Scenario("anti-affinity on nodes", specify=_apart, bar=BAR_BETWEEN_PODS),
+    Scenario("anti-affinity on nodes, in runs of 100", run=100, specify=_apart, bar=BAR_BETWEEN_PODS),
+    Scenario("preferred anti-affinity in zones", specify=_rather_apart, bar=BAR_BETWEEN_PODS),
+    Scenario("hard spread over zones, anti-affinity", specify=_spread_and_apart, bar=BAR_BETWEEN_PODS),
 )
 
 

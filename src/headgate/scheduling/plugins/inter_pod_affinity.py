@@ -3,7 +3,7 @@
 Terms bind both ways: a pod is also kept from where a pod is that does not want it near, and drawn to where one is that
 does. A pod with terms of its own has its namespace and labels in its shape, and its states follow whatever terms come
 and go. A pod without any is asked about apart only while terms on some node mean it: those are its ``key``. So as long
-as there are no such terms, this costs nothing. Counting is ``plugins/pod_counts.py``, waking ``plugins/pod_wakers.py``.
+as there are no such terms, this costs nothing. Counting and waking are in ``plugins/nearness/``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from headgate.kube.labels import Selector
 from headgate.scheduling.carried import REPELS, Carried
 from headgate.scheduling.cluster import Cluster
 from headgate.scheduling.columns import Ints, Rows
@@ -22,9 +21,9 @@ from headgate.scheduling.configuration.values import InterPodAffinityArgs
 from headgate.scheduling.contract import READS_PODS, SKIP, Reads, Reason, Skip
 from headgate.scheduling.nodes import NodeMatrix
 from headgate.scheduling.normalizing import MAX_SCORE
-from headgate.scheduling.plugins.pod_counts import PreferredCounts, RequiredCounts
-from headgate.scheduling.plugins.pod_terms import Meant, Sought, namespace_selectors
-from headgate.scheduling.plugins.pod_wakers import wakers
+from headgate.scheduling.plugins.nearness.counts import PreferredCounts, RequiredCounts
+from headgate.scheduling.plugins.nearness.guards import wakers
+from headgate.scheduling.plugins.nearness.terms import Meant, Sought, namespace_selectors
 from headgate.scheduling.pod import Pod
 from headgate.scheduling.shape import Shape
 from headgate.waiting.waker import Waker
@@ -46,7 +45,7 @@ class InterPodAffinity:
         self._args = args
         self._namespaces = cluster.namespaces
         self._terms = cluster.matrix.terms
-        self._selectors: WeakKeyDictionary[Shape, tuple[Selector, ...]] = WeakKeyDictionary()
+        self._facts: WeakKeyDictionary[Shape, _Facts] = WeakKeyDictionary()
 
     # -- what an answer depends on ------------------------------------------------------------------------------------
 
@@ -56,13 +55,27 @@ class InterPodAffinity:
         return tuple(self._meaning(pod)) or None
 
     def stamp(self, shape: Shape, matrix: NodeMatrix, /) -> Hashable:
-        """The labels of namespaces, as far as the shape's own terms or those that may mean it look at them."""
+        """The labels of namespaces, as far as the shape's own terms or those that may mean it look at them.
+
+        And whether there is anything to score by: most pods with terms only have and meet required anti-affinity.
+        """
         if not _has_terms(shape):
             return None
-        selectors = self._selectors.get(shape)
-        if selectors is None:
-            selectors = self._selectors[shape] = namespace_selectors(shape)
-        return self._namespaces.changed(shape.namespace), *map(self._namespaces.selected, selectors)
+        facts = self._facts.get(shape)
+        if facts is None:
+            facts = self._facts[shape] = _Facts(shape)
+        namespaces = self._namespaces
+        changed = namespaces.changed(shape.namespace)
+        if facts.seen != (changed, self._terms.version):
+            facts.seen = (changed, self._terms.version)
+            facts.is_scored = self._is_scored(shape)
+        return facts.is_scored, changed, *map(namespaces.selected, facts.selectors)
+
+    def _is_scored(self, shape: Shape) -> bool:
+        if _has_wishes(shape):
+            return True
+        found = self._terms.matching(shape.namespace, shape.labels or {}, self._namespaces.labels(shape.namespace))
+        return self._scores(shape) and any(map(self._weigh, found))
 
     def _meaning(self, pod: Pod) -> list[Carried]:
         """The carried terms that mean a pod, as far as they count here."""
@@ -110,7 +123,7 @@ class InterPodAffinity:
 
     def pre_score(self, pod: Pod, matrix: NodeMatrix, /) -> Skip | PreferredCounts:
         carried = [each for each in self._meaning(pod) if each.role != REPELS]
-        if not self._scores(pod.shape) or (not carried and not _has_terms(pod.shape)):
+        if not carried and not _has_wishes(pod.shape):
             return SKIP
         wishes = (
             *(Sought(each, self._namespaces) for each in pod.shape.affinity.preferred),
@@ -138,6 +151,16 @@ class InterPodAffinity:
 
     def wakers(self, shape: Shape, /) -> tuple[Waker, ...]:
         return wakers(shape, self._namespaces, self._terms)
+
+
+class _Facts:
+    """What was found out about a shape with terms of its own."""
+
+    def __init__(self, shape: Shape) -> None:
+        self.selectors = namespace_selectors(shape)
+        self.seen = (-1, -1)
+        """The version of its namespace, and of the carried terms, that ``is_scored`` is true of."""
+        self.is_scored = False
 
 
 def _has_terms(shape: Shape) -> bool:

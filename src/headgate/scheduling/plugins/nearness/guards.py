@@ -16,7 +16,7 @@ from headgate.scheduling.carried import CarriedTerms
 from headgate.scheduling.guards import new_node, old_node
 from headgate.scheduling.namespaces import Namespaces
 from headgate.scheduling.parts import PodTerm
-from headgate.scheduling.plugins.pod_terms import Sought, matches_all
+from headgate.scheduling.plugins.nearness.terms import Sought, matches_all
 from headgate.scheduling.pod import Pod
 from headgate.scheduling.shape import Shape
 from headgate.waiting.waker import Waker

@@ -6,6 +6,7 @@ domain. Only what can move a verdict is reported: a count that leaves or reaches
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from itertools import chain
 from typing import Final
@@ -17,27 +18,34 @@ from headgate.scheduling.changes import Change
 from headgate.scheduling.columns import Ints, Rows
 from headgate.scheduling.labels import Mask
 from headgate.scheduling.nodes import NodeMatrix
-from headgate.scheduling.plugins.domains import NOWHERE, Domains, Tally
-from headgate.scheduling.plugins.pod_terms import Meant, Sought, matches_all, rows_matching
+from headgate.scheduling.plugins.nearness.domains import NOWHERE, Domains, Tally
+from headgate.scheduling.plugins.nearness.terms import Meant, Sought, matches_all, rows_matching
 from headgate.scheduling.pod import Pod
 
 LACKS_AFFINITY: Final = 1
 BREAKS_ANTI_AFFINITY: Final = 2
 BREAKS_EXISTING: Final = 4
 
+_REMEMBERED: Final = 4096
+
 Tallies = dict[str, Tally]
 """By topology key."""
+
+Effect = tuple[tuple[Tally, int], ...]
+"""Where a pod counts, and how much."""
 
 Further = Iterable[int] | None
 """Rows that may now be others; ``None`` for all."""
 
 
-class _Counts:
-    def __init__(self, matrix: NodeMatrix) -> None:
+class _Counts(ABC):
+    def __init__(self, matrix: NodeMatrix, meant: Meant) -> None:
         self._matrix = matrix
+        self._meant = meant
         self._terms: CarriedTerms = matrix.terms
         self._domains: dict[str, Domains] = {}
         self._tallies: list[Tally] = []
+        self._effects: dict[int, Effect] = {}
 
     def _tally(self, tallies: Tallies, key: str) -> Tally:
         found = tallies.get(key)
@@ -49,8 +57,36 @@ class _Counts:
             self._tallies.append(found)
         return found
 
-    def _carried(self, pod: Pod) -> tuple[Carried, ...]:
-        return () if pod.shape.labels is None else self._terms.of(pod.shape)
+    def follow(self, change: Change, /) -> Further:
+        row, pod = change.row, change.pod
+        if pod is None:
+            return self._move(row)
+        touched: list[Further] = []
+        for tally, amount in self._effect(pod):
+            before, after = tally.add(row, change.sign * amount)
+            if self._is_news(before, after):
+                touched.append(tally.domains.rows(int(tally.domains.place[row]), row))
+        return _joined(touched)
+
+    def _effect(self, pod: Pod) -> Effect:
+        """Where the shape says all that counts, which is often so, the answer is remembered."""
+        shape = pod.shape
+        if shape.labels is None:
+            return self._find_effect(pod, ())
+        found = self._effects.get(shape.number)
+        if found is None:
+            if len(self._effects) >= _REMEMBERED:
+                self._effects.clear()
+            found = self._effects[shape.number] = self._find_effect(pod, self._terms.of(shape))
+        return found
+
+    @abstractmethod
+    def _find_effect(self, pod: Pod, carried: tuple[Carried, ...]) -> Effect:
+        """Of a pod that comes; ``carried`` are its terms."""
+
+    @abstractmethod
+    def _is_news(self, before: int, after: int) -> bool:
+        """Whether such a change in a domain moves the verdict or score of its rows."""
 
     def _move(self, row: int) -> Further:
         """A node is another: what is on it now counts where that is."""
@@ -66,6 +102,8 @@ class _Counts:
 
 
 def _joined(touched: list[Further]) -> Further:
+    if not touched:
+        return ()
     found: list[Iterable[int]] = []
     for each in touched:
         if each is None:
@@ -80,10 +118,9 @@ class RequiredCounts(_Counts):
     def __init__(
         self, matrix: NodeMatrix, pod: Pod, affinity: tuple[Sought, ...], anti: tuple[Sought, ...], meant: Meant
     ) -> None:
-        super().__init__(matrix)
+        super().__init__(matrix, meant)
         self._affinity = affinity
         self._anti = anti
-        self._meant = meant
         self._is_own_kind = bool(affinity) and matches_all(affinity, pod.namespace, pod.labels)
         self._near: Tallies = {}
         self._away: Tallies = {}
@@ -101,30 +138,30 @@ class RequiredCounts(_Counts):
             self._tally(self._repelled, each.term.topology_key).fill(self._terms.rows(each))
 
     def follow(self, change: Change, /) -> Further:
+        if not self._is_own_kind:
+            return super().follow(change)
         was_alone = self._is_alone()
-        further = self._move(change.row) if change.pod is None else self._count(change.row, change.pod, change.sign)
-        return None if self._is_alone() != was_alone else further
+        further = super().follow(change)
+        return further if self._is_alone() == was_alone else None
 
     def _is_alone(self) -> bool:
         """Nobody it wants to be near is anywhere, but it is such a pod itself: the first of its kind may go ahead."""
         return self._is_own_kind and not any(each.total for each in self._near.values())
 
-    def _count(self, row: int, pod: Pod, sign: int) -> Further:
+    def _find_effect(self, pod: Pod, carried: tuple[Carried, ...]) -> Effect:
         hit: list[Tally] = []
         if self._affinity and matches_all(self._affinity, pod.namespace, pod.labels):
             hit += [self._near[each.topology_key] for each in self._affinity]
         hit += [self._away[each.topology_key] for each in self._anti if each.matches(pod.namespace, pod.labels)]
         hit += [
             self._tally(self._repelled, each.term.topology_key)
-            for each in self._carried(pod)
+            for each in carried
             if each.role == REPELS and each in self._meant
         ]
-        touched: list[Further] = []
-        for tally in hit:
-            before, after = tally.add(row, sign)
-            if (before > 0) != (after > 0):
-                touched.append(tally.domains.rows(int(tally.domains.place[row]), row))
-        return _joined(touched)
+        return tuple((each, 1) for each in hit)
+
+    def _is_news(self, before: int, after: int) -> bool:
+        return (before > 0) is not (after > 0)
 
     def rejected(self, rows: Rows | None) -> Ints | None:
         """Per row the reason that counts, the first of the three."""
@@ -145,41 +182,34 @@ class RequiredCounts(_Counts):
 
 
 class PreferredCounts(_Counts):
-    """What scores ask: weights instead of numbers. ``weigh`` gives those of carried terms, or zero."""
+    """What scores ask: weights instead of numbers. ``weigh`` says how much a carried term counts."""
 
     def __init__(
         self, matrix: NodeMatrix, wishes: tuple[Sought, ...], meant: Meant, weigh: Callable[[Carried], int]
     ) -> None:
-        super().__init__(matrix)
+        super().__init__(matrix, meant)
         self._wishes = wishes
-        self._meant = meant
         self._weigh = weigh
         self._by_key: Tallies = {}
 
     def fill(self, carried: Iterable[Carried]) -> None:
         for term in self._wishes:
-            self._tally(self._by_key, term.topology_key).fill(
-                rows_matching(self._matrix.cohorts, (term,)), factor=term.weight
-            )
+            rows = rows_matching(self._matrix.cohorts, (term,))
+            self._tally(self._by_key, term.topology_key).fill(rows, term.weight)
         for each in carried:
-            if weight := self._weigh(each):
-                self._tally(self._by_key, each.term.topology_key).fill(self._terms.rows(each), factor=weight)
+            self._tally(self._by_key, each.term.topology_key).fill(self._terms.rows(each), self._weigh(each))
 
-    def follow(self, change: Change, /) -> Further:
-        if change.pod is None:
-            return self._move(change.row)
-        row, pod, sign = change.row, change.pod, change.sign
-        hit = [(each.topology_key, each.weight) for each in self._wishes if each.matches(pod.namespace, pod.labels)] + [
+    def _find_effect(self, pod: Pod, carried: tuple[Carried, ...]) -> Effect:
+        hit = [(each.topology_key, each.weight) for each in self._wishes if each.matches(pod.namespace, pod.labels)]
+        hit += [
             (each.term.topology_key, weight)
-            for each in self._carried(pod)
+            for each in carried
             if (weight := self._weigh(each)) and each in self._meant
         ]
-        touched: list[Further] = []
-        for key, weight in hit:
-            tally = self._tally(self._by_key, key)
-            tally.add(row, sign * weight)
-            touched.append(tally.domains.rows(int(tally.domains.place[row]), row))
-        return _joined(touched)
+        return tuple((self._tally(self._by_key, key), weight) for key, weight in hit)
+
+    def _is_news(self, before: int, after: int) -> bool:
+        return before != after
 
     def scores(self, rows: Rows | None) -> Ints:
         size = self._matrix.size

@@ -2,13 +2,12 @@
 
 Own terms look at pods that are already there; which namespaces their selectors mean is looked up once, when a state is
 made. Carried terms (``scheduling/carried.py``) look at the pod that comes, with the labels its namespace has now.
-Counting what they find is ``plugins/pod_counts.py``.
+Counting what they find is ``plugins/nearness/counts.py``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final
 
 from headgate.kube.labels import Selector
 from headgate.scheduling.carried import Carried
@@ -16,8 +15,6 @@ from headgate.scheduling.cohorts import Cohorts
 from headgate.scheduling.namespaces import Namespaces
 from headgate.scheduling.parts import PodTerm
 from headgate.scheduling.shape import Shape
-
-_REMEMBERED: Final = 4096
 
 Identity = tuple[str, Mapping[str, str], Mapping[str, str]]
 """What a carried term reads of a pod: its namespace, its labels, the labels of its namespace."""
@@ -79,16 +76,8 @@ class Meant:
     """
 
     def __init__(self, known: Iterable[Carried], identity: Identity | None) -> None:
-        self._fixed = frozenset(known)
+        self._known = frozenset(known)
         self._identity = identity
-        self._answers: dict[Carried, bool] = {}
 
     def __contains__(self, carried: Carried) -> bool:
-        if self._identity is None or carried in self._fixed:
-            return carried in self._fixed
-        found = self._answers.get(carried)
-        if found is None:
-            if len(self._answers) >= _REMEMBERED:
-                self._answers.clear()
-            found = self._answers[carried] = carried.matches(*self._identity)
-        return found
+        return carried in self._known if self._identity is None else carried.matches(*self._identity)
