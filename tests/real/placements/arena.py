@@ -19,6 +19,7 @@ from harness.processes import Process
 from harness.real import RealServer
 from harness.server import JSON_TYPE
 from harness.users import ALICE
+from headgate.kube import resource
 from real.placements.cases import PROFILES, STANDING, Case
 from real.placements.log import VERBOSITY, Attempt, Log
 
@@ -30,14 +31,18 @@ ROLE_RULES = [
     {"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch", "update", "patch", "delete"]},
     {"apiGroups": [""], "resources": ["pods/binding"], "verbs": ["create"]},
 ]
-COLLECTIONS = {
-    "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
-    "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
-    "Namespace": "/api/v1/namespaces",
-    "Node": "/api/v1/nodes",
-    "Pod": "/api/v1/namespaces/{}/pods",
-    "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
-    "RuntimeClass": "/apis/node.k8s.io/v1/runtimeclasses",
+RESOURCES = {
+    "ClusterRole": resource.CLUSTER_ROLES,
+    "ClusterRoleBinding": resource.Resource("rbac.authorization.k8s.io", "v1", "clusterrolebindings", namespaced=False),
+    "Namespace": resource.NAMESPACES,
+    "Node": resource.NODES,
+    "Pod": resource.PODS,
+    "PriorityClass": resource.Resource("scheduling.k8s.io", "v1", "priorityclasses", namespaced=False),
+    "ReplicaSet": resource.REPLICA_SETS,
+    "ReplicationController": resource.REPLICATION_CONTROLLERS,
+    "RuntimeClass": resource.Resource("node.k8s.io", "v1", "runtimeclasses", namespaced=False),
+    "Service": resource.SERVICES,
+    "StatefulSet": resource.STATEFUL_SETS,
 }
 
 
@@ -48,14 +53,18 @@ class Played(NamedTuple):
     pods: dict[str, Object]
     """By namespace and name."""
     attempts: list[Attempt]
+    around: list[Object]
+    """Whatever else there is."""
 
 
 class Arena:
     def __init__(self, programs: Path, folder: Path) -> None:
         flags = ("--enable-priority-and-fairness=false", "--max-requests-inflight=0")
         self._server = RealServer(folder, programs, flags=flags)
-        for each in (*_rights(), *STANDING):
+        for each in _rights():
             self.create(each)
+        self._standing = [self.create(each) for each in STANDING]
+        self._standing.append(self._send("GET", resource.NAMESPACES.object("", "default")))
         config, log = folder / "scheduler.yaml", folder / "kube-scheduler.log"
         config.write_text(yaml.safe_dump(self._configuration(folder)))
         log.touch()
@@ -97,15 +106,15 @@ class Arena:
             return all(name in attempts and attempts[name].is_decided for name in pods)
 
         self.log.wait_until(all_decided, f"to decide about the pods of case {case.number}")
-        self._send("DELETE", COLLECTIONS["Node"])
+        self._send("DELETE", resource.NODES.collection())
         for namespace in sorted({name.partition("/")[0] for name in pods if not attempts[name].node}):
-            waiting = f"{COLLECTIONS['Pod'].format(namespace)}?fieldSelector=spec.nodeName%3D"
+            waiting = f"{resource.PODS.collection(namespace)}?fieldSelector=spec.nodeName%3D"
             self._send("DELETE", waiting, {"gracePeriodSeconds": 0})
-        return Played(nodes, pods, [each for name, each in attempts.items() if name in pods])
+        return Played(nodes, pods, [each for name, each in attempts.items() if name in pods], self._standing)
 
     def create(self, wanted: Object) -> Object:
-        path = COLLECTIONS[wanted["kind"]].format(wanted["metadata"].get("namespace"))
-        return self._send("POST", path, wanted)
+        collection = RESOURCES[wanted["kind"]].collection(wanted["metadata"].get("namespace"))
+        return self._send("POST", collection, wanted)
 
     def _send(self, method: str, path: str, body: Object | None = None) -> Object:
         sent = None if body is None else json.dumps(body).encode()

@@ -11,7 +11,7 @@ from typing import Any
 
 from clusters import Cluster
 from headgate.scheduling.contract import Placement
-from real.placements.arena import Played
+from real.placements.arena import RESOURCES, Played
 from real.placements.cases import PROFILES, Case
 from real.placements.log import Attempt
 
@@ -20,7 +20,11 @@ Object = dict[str, Any]
 
 def find_difference(case: Case, played: Played) -> str:
     """What differs at the first pod that is decided differently; empty if there is none."""
-    cluster = Cluster(*played.nodes, **PROFILES[case.profile])
+    cluster = Cluster(*played.nodes, preempts=True, **PROFILES[case.profile])
+    watched = cluster.around.watched()
+    for each in played.around:
+        if RESOURCES[each["kind"]] in watched:
+            cluster.around.applied(RESOURCES[each["kind"]], each)
     for real in played.attempts:
         wire = played.pods[real.pod]
         difference = _compare(cluster, wire, real)
@@ -33,14 +37,14 @@ def find_difference(case: Case, played: Played) -> str:
 
 def _compare(cluster: Cluster, wire: Object, real: Attempt) -> str:
     pod = cluster.pod(wire)
-    ours = cluster.cycle.decide(pod)
+    scores = cluster.cycle.scores(pod)
+    ours = cluster.cycle.place(pod)
     if not real.node:
         if isinstance(ours, Placement):
             return f"has no place ({real.message}), and goes to {ours.node_name} here"
         return "" if ours.message == real.message else f"is told {real.message!r}, and here {ours.message!r}"
     if not isinstance(ours, Placement):
         return f"goes to {real.node}, and has no place here: {ours.message}"
-    scores = cluster.cycle.scores(pod)
     if real.scores:
         if scores != real.totals():
             return f"has the scores {real.totals()}, and here {scores}"

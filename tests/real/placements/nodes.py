@@ -22,7 +22,8 @@ IMAGES = (
 )
 
 
-def draw_node(draw: Random, name: str) -> Object:
+def draw_node(draw: Random, name: str, *, is_roomy: bool) -> Object:
+    """One that is roomy leaves it to other rules who goes where."""
     labels = {key: draw.choice(["x", "y", "7", "12"]) for key in ("zone", "disk") if draw.random() < 0.7}
     if draw.random() < 0.9:
         labels[HOSTNAME] = name
@@ -35,20 +36,20 @@ def draw_node(draw: Random, name: str) -> Object:
         more["hugepages-2Mi"] = draw.choice(["0", "64Mi"])
     found = a_node(
         name,
-        cpu=draw.choice(["0", "1", "1500m", "2", "4", "4", "16"]),
-        memory=draw.choice(["500Mi", "1Gi", "3Gi", "8Gi", "1000001k"]),
-        pods=str(draw.choice([0, 1, 3, 10, 10, 110])),
+        cpu=draw.choice(["8", "16", "15900m"] if is_roomy else ["0", "1", "1500m", "2", "4", "4", "16"]),
+        memory=draw.choice(["8Gi", "16Gi", "9000001k"] if is_roomy else ["500Mi", "1Gi", "3Gi", "8Gi", "1000001k"]),
+        pods=str(draw.choice([10, 110] if is_roomy else [0, 1, 3, 10, 10, 110])),
         labels=labels,
-        taints=_taints(draw),
-        cordoned=draw.random() < 0.1,
+        taints=_taints(draw, [0] * 7 + [1] if is_roomy else [0, 0, 1, 2]),
+        cordoned=draw.random() < (0.03 if is_roomy else 0.1),
         images=[each for each in IMAGES if draw.random() < 0.4],
         allocatable=more,
     )
     return {"apiVersion": "v1", "kind": "Node", **found}
 
 
-def _taints(draw: Random) -> list[Object]:
-    count = draw.choice([0, 0, 0, 1, 2])
-    drawn = ((draw.choice("kl"), draw.choice(EFFECTS), draw.choice(["", "v", "w"])) for _ in range(count))
+def _taints(draw: Random, counts: list[int]) -> list[Object]:
+    many = range(draw.choice(counts))
+    drawn = ((draw.choice("kl"), draw.choice(EFFECTS), draw.choice(["", "v", "w"])) for _ in many)
     taints = {(key, effect): {"key": key, "value": value, "effect": effect} for key, effect, value in drawn}
     return list(taints.values())

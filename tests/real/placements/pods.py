@@ -39,24 +39,29 @@ STANDING: tuple[Object, ...] = (
 """What pods refer to and no case changes."""
 
 
-def draw_pod(draw: Random, name: str, namespace: str) -> Object:
+def draw_pod(draw: Random, name: str, namespace: str, *, is_modest: bool) -> Object:
     spec: Object = {
-        "containers": [draw_container(draw, f"c{i}", has_ports=not i) for i in range(draw.choice([1, 1, 1, 2]))],
+        "containers": [
+            draw_container(draw, f"c{i}", has_ports=not i, is_modest=is_modest)
+            for i in range(draw.choice([1, 1, 1, 2]))
+        ],
         "terminationGracePeriodSeconds": 0,
     }
     if draw.random() < 0.2:
-        spec["initContainers"] = [draw_container(draw, f"i{i}") for i in range(draw.choice([1, 1, 2, 3]))]
+        spec["initContainers"] = [
+            draw_container(draw, f"i{i}", is_modest=is_modest) for i in range(draw.choice([1, 1, 2, 3]))
+        ]
         for each in spec["initContainers"]:
             if draw.random() < 0.5:
                 each["restartPolicy"] = "Always"
     if draw.random() < 0.1:
         spec["runtimeClassName"] = "heavy"
-    if draw.random() < 0.1:
+    if not is_modest and draw.random() < 0.1:
         # The pod as a whole has to ask for as much as its containers do together.
         spec["resources"] = {"requests": {"cpu": draw.choice(["4", "6"]), "memory": "6Gi"}}
     if draw.random() < 0.4:
         spec["priorityClassName"] = draw.choice(list(PRIORITY_CLASSES))
-    labels = {key: draw.choice(["a", "b"]) for key in ("app", "tier") if draw.random() < 0.7}
+    labels = {key: draw.choice(["a", "b"]) for key in ("app", "tier") if draw.random() < 0.85}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -65,7 +70,7 @@ def draw_pod(draw: Random, name: str, namespace: str) -> Object:
     }
 
 
-def draw_container(draw: Random, name: str, *, has_ports: bool = False) -> Object:
+def draw_container(draw: Random, name: str, *, has_ports: bool = False, is_modest: bool) -> Object:
     """One pod cannot have a port twice, so only one of its containers has any."""
     amounts = {
         "cpu": (0.7, ["0", "100m", "500m", "1", "1500m"]),
@@ -74,6 +79,8 @@ def draw_container(draw: Random, name: str, *, has_ports: bool = False) -> Objec
         "ephemeral-storage": (0.08, ["500Mi", "2Gi"]),
         "hugepages-2Mi": (0.04, ["32Mi"]),
     }
+    if is_modest:
+        amounts = {"cpu": (0.7, ["100m", "250m"]), "memory": (0.7, ["100Mi", "700Mi"]), GPU: (0.02, ["1"])}
     asked = {key: draw.choice(values) for key, (chance, values) in amounts.items() if draw.random() < chance}
     if "hugepages-2Mi" in asked:
         asked["cpu"] = "100m"  # huge pages alone are refused
