@@ -74,6 +74,7 @@ class QueueSort(Protocol):
 # pods, and from then on carried along. That state has a method `follow(change)`: it is given every change of the
 # matrix in order, adds the pod to the count of its domain or takes it away, and returns the further rows whose verdict
 # or score may now be another (the nodes of that domain), or None for all of them (another domain is the smallest now).
+# Only that plugin is asked about the further rows: those who look at one node at a time have nothing new to say there.
 # `matrix.labels.column(key).ids` gives each row's domain as a small integer. The matrix is ahead of the changes that
 # are followed: so keep per row what was counted there and its domain, and read a row's node again when a change
 # without a pod names it. The same method serves trials: a change is followed, then its opposite. The smallest such

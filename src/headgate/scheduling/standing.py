@@ -1,26 +1,34 @@
 """How every node stands for one shape: who rejects it and why, and what it scores; carried along with every change.
 
 Made once per shape with a few array operations over all nodes, then only rows that changed are asked about again. What
-depends on the node object alone is kept apart from what depends on the pods there, so that a pod that was placed costs
-one row of the latter. The best node is the largest of ``keys``, which hold score and rank of the name in one integer:
-finding it is one pass over an array (3 us for 5,000 nodes), cheaper than keeping a heap in order while scores change.
-The result is always that of asking all plugins about all nodes anew.
+depends on the node object alone is kept apart from what depends on the pods there, and that from what depends on pods
+elsewhere: a pod that was placed costs one row of resources, and may cost many rows of a spread constraint. The best
+node is the largest of ``keys``, which hold score and rank of the name in one integer: finding it is one pass over an
+array (3 us for 5,000 nodes), cheaper than keeping a heap in order while scores change. The result is always that of
+asking all plugins about all nodes anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Final
 
 import numpy as np
 
+from headgate.scheduling.changes import Change
 from headgate.scheduling.columns import Ints, Rows
-from headgate.scheduling.contract import READS_NODE, READS_PODS, Stamped, Unplaced
+from headgate.scheduling.contract import Follows, SeesFeasible, Stamped, State, Unplaced
 from headgate.scheduling.labels import Mask
 from headgate.scheduling.nodes import NodeMatrix
-from headgate.scheduling.question import NO_NODE, PASSES, Orders, Question, ScoreStep, filter_rows, score_rows
+from headgate.scheduling.question import PASSES, Orders, Question, ScoreStep, filter_rows, score_rows
+from headgate.scheduling.verdicts import Verdicts
 
 _LARGE_PART: Final = 4  # when more than one in so many rows changed, all are asked about
+
+Further = dict[int, set[int] | None]
+"""By the id of a state, the rows about which its plugin has to be asked again besides those that changed; or all."""
+
+_NONE: Final[set[int]] = set()
 
 
 class Standing:
@@ -28,9 +36,16 @@ class Standing:
         self.question = question
         self._matrix = matrix
         self._stamped = stamped
-        self._normalized: tuple[ScoreStep, ...] = tuple(each for each in question.scores if each.normalize)
-        self._normalizers = tuple(each.normalize for each in question.scores if each.normalize)
-        self._raw_moves = any(each.plugin.reads == READS_PODS for each in self._normalized)
+        self._local_filters = tuple(each for each in question.pod_filters if not _looks_elsewhere(each.state))
+        self._far_filters = tuple(each for each in question.pod_filters if _looks_elsewhere(each.state))
+        self._local_scores = tuple(each for each in question.pod_scores if not _looks_elsewhere(each.state))
+        self._far_scores = tuple(each for each in question.pod_scores if _looks_elsewhere(each.state))
+        fixed = [each for each in question.node_scores if each.normalize]
+        moving = [each for each in self._local_scores if each.normalize]
+        self._kept: tuple[ScoreStep, ...] = (*fixed, *moving, *self._far_scores)
+        """Whose raw scores are kept, because they are relative to others or come from elsewhere."""
+        self._fixed = slice(0, len(fixed))
+        self._moving = slice(len(fixed), len(self._kept))
         self._build()
 
     # -- building and catching up -------------------------------------------------------------------------------
@@ -42,22 +57,18 @@ class Standing:
         self._stamp = self._current_stamp()
         self.unplaced: Unplaced | None = None
         """What was said to the last pod that fitted nowhere, as long as nothing changes: the next is told the same."""
-        self._node_order: Orders = np.full(capacity, NO_NODE, np.int8)
-        self._node_bits: Ints = np.zeros(capacity, np.int64)
-        self.order: Orders = np.full(capacity, NO_NODE, np.int8)
-        self.bits: Ints = np.zeros(capacity, np.int64)
+        self._by_node = Verdicts(capacity)
+        self._by_pods = Verdicts(capacity)
+        self._verdicts = Verdicts(capacity) if self._far_filters else self._by_pods
         self._node_sum: Ints = np.zeros(capacity, np.int64)
         self._pod_sum: Ints = np.zeros(capacity, np.int64)
-        self._raw: list[Ints] = [np.zeros(capacity, np.int64) for _ in self._normalized]
-        self._scales: list[Hashable] = [None for _ in self._normalized]
+        self._raw: list[Ints] = [np.zeros(capacity, np.int64) for _ in self._kept]
+        self._scales: list[Hashable] = [None for _ in self._kept]
         self._base: Ints = np.zeros(capacity, np.int64)  # what the node objects alone add to the keys
         self.feasible: Mask = np.zeros(capacity, np.bool_)
-        self._is_crowded = False  # whether any row may be rejected for the pods on it; if none is, none has to be freed
         self.keys: Ints = np.full(capacity, -1, np.int64)
         self._rank_names()
-        self._look_at_nodes(None)
-        self._look_at_pods(None, has_new_nodes=True)
-        self._weigh(None, is_rescaled=self._rescale(), is_fixed=False)
+        self._look(None, None, {id(state): None for state in self.question.followers})
 
     def _current_stamp(self) -> tuple[Hashable, ...]:
         return tuple([each.stamp(self.question.shape, self._matrix) for each in self._stamped])
@@ -79,30 +90,50 @@ class Standing:
             return False
         self._position = log.position
         self.unplaced = None
-        seen = {change.row for change in changes}
-        nodes = {change.row for change in changes if change.pod is None}
-        all_pods = False
-        for state in self.question.followers:
-            for change in changes:
-                further = state.follow(change)
-                if further is None:
-                    all_pods = True
-                else:
-                    seen.update(further)
-        if nodes:
-            self._look_at_nodes(self._rows(nodes))
-        rows = None if all_pods else self._rows(seen)
-        is_moved, rows = self._look_at_pods(rows, has_new_nodes=bool(nodes))
-        is_rescaled = (is_moved or bool(nodes)) and self._rescale()
         if self._layout != matrix.layout:
             self._rank_names()
-        self._weigh(rows, is_rescaled=is_rescaled, is_fixed=not nodes)
+        rows = {change.row for change in changes}
+        nodes = {change.row for change in changes if change.pod is None}
+        further = {id(state): _followed(state, changes) for state in self.question.followers}
+        self._look(nodes, rows, further)
         return True
 
-    def _rows(self, rows: set[int]) -> Rows | None:
-        if len(rows) * _LARGE_PART > self._matrix.size:
+    def _look(self, nodes: set[int] | None, rows: set[int] | None, further: Further) -> None:
+        """Ask about nodes that are others, about rows where pods came or went, and about what that means elsewhere."""
+        has_new_nodes = nodes is None or bool(nodes)
+        if has_new_nodes:
+            self._look_at_nodes(self._array(nodes))
+        here = self._array(rows)
+        judged = [further.get(id(each.state), _NONE) for each in self._far_filters]
+        is_moved = self._filter_pods(here, self._joined(here, rows, judged), has_new_nodes=has_new_nodes)
+        if is_moved:
+            for state in self.question.watchers:
+                if state.see(self.feasible[: self._matrix.size]):
+                    further[id(state)] = None
+        scored = [further.get(id(each.state), _NONE) for each in self._far_scores]
+        self._score_pods(here)
+        for step, more in zip(self._far_scores, scored, strict=True):
+            self._keep(step, self._joined(here, rows, [more]))
+        is_base_other = (is_moved or has_new_nodes) and self._rescale(self._fixed)
+        self._weigh(
+            self._joined(here, rows, [*judged, *scored]),
+            is_base_other=is_base_other or has_new_nodes,
+            is_rescaled=self._rescale(self._moving),
+        )
+
+    def _array(self, rows: set[int] | None) -> Rows | None:
+        if rows is None or len(rows) * _LARGE_PART > self._matrix.size:
             return None
         return np.fromiter(rows, np.intp, count=len(rows))
+
+    def _joined(self, here: Rows | None, rows: set[int] | None, more: Iterable[set[int] | None]) -> Rows | None:
+        """``rows``, which are ``here`` as an array, and more of them."""
+        total = rows
+        for each in more:
+            if total is None or each is None:
+                return None
+            total = total | each if each else total
+        return here if total is rows else self._array(total)
 
     # -- asking the plugins -------------------------------------------------------------------------------------------
 
@@ -110,101 +141,95 @@ class Standing:
         matrix, question = self._matrix, self.question
         where = slice(0, matrix.size) if rows is None else rows
         found = filter_rows(question.node_filters, question.shape, matrix, rows)
-        if found is None:
-            self._node_order[where] = PASSES
-        else:
-            self._node_order[where], self._node_bits[where] = found
         here = matrix.is_node[where]
-        if not here.all():
-            self._node_order[where] = np.where(here, self._node_order[where], NO_NODE)
+        self._by_node.set(where, found, here)
         total: Ints = np.zeros(len(here), np.int64)
         for step in question.node_scores:
-            score = score_rows(step, question.shape, matrix, rows)
             if step.normalize is None:
-                total += step.weight * score
+                total += step.weight * score_rows(step, question.shape, matrix, rows)
             else:
-                self._raw[self._normalized.index(step)][where] = score
+                self._keep(step, rows)
         self._node_sum[where] = total
 
-    def _look_at_pods(self, rows: Rows | None, *, has_new_nodes: bool) -> tuple[bool, Rows | None]:
-        """And put together what both kinds of plugin say.
-
-        Returns whether relative scores may now be relative to something else, and the rows that have new scores.
-        """
-        matrix, question = self._matrix, self.question
-        where = slice(0, matrix.size) if rows is None else rows
-        found = filter_rows(question.pod_filters, question.shape, matrix, rows)
-        if found is None and not self._is_crowded and not has_new_nodes:
-            self._score_pods(rows)
-            return self._raw_moves, rows
-        self._is_crowded = found is not None or (self._is_crowded and rows is not None)
-        order = self._node_order[where]
-        if found is None:
-            self.bits[where] = self._node_bits[where]
-        else:
-            earlier = (order < found[0]) | (order == NO_NODE)
-            order = np.where(earlier, order, found[0])
-            self.bits[where] = np.where(earlier, self._node_bits[where], found[1])
-        self.order[where] = order
-        feasible = order == PASSES
+    def _filter_pods(self, here: Rows | None, judged: Rows | None, *, has_new_nodes: bool) -> bool:
+        """``judged``: the rows that filters which look elsewhere are asked about. Returns whether others fit now."""
+        matrix, shape = self._matrix, self.question.shape
+        found = filter_rows(self._local_filters, shape, matrix, here)
+        is_same = self._by_pods.would_stay(found) and not has_new_nodes
+        if not is_same:
+            self._by_pods.lay(self._by_node, here, matrix.size, found)
+        if self._far_filters:
+            found = filter_rows(self._far_filters, shape, matrix, judged)
+            is_same = is_same and self._verdicts.would_stay(found)
+            if not is_same:
+                self._verdicts.lay(self._by_pods, judged, matrix.size, found)
+        if is_same:
+            return False
+        where = slice(0, matrix.size) if judged is None else judged
+        feasible = self._verdicts.order[where] == PASSES
         is_moved = bool((feasible != self.feasible[where]).any())
         self.feasible[where] = feasible
-        if is_moved:
-            for state in question.watchers:
-                if state.see(self.feasible[: matrix.size]):
-                    rows = None
-        self._score_pods(rows)
-        return is_moved or self._raw_moves, rows
+        return is_moved
 
     def _score_pods(self, rows: Rows | None) -> None:
-        question = self.question
         where = slice(0, self._matrix.size) if rows is None else rows
         total: Ints | None = None
-        for step in question.pod_scores:
-            score = score_rows(step, question.shape, self._matrix, rows)
+        for step in self._local_scores:
             if step.normalize is not None:
-                self._raw[self._normalized.index(step)][where] = score
+                self._keep(step, rows)
                 continue
+            score = score_rows(step, self.question.shape, self._matrix, rows)
             weighed = score if step.weight == 1 else step.weight * score
             total = weighed if total is None else total + weighed
         if total is not None:
             self._pod_sum[where] = total
 
+    def _keep(self, step: ScoreStep, rows: Rows | None) -> None:
+        where = slice(0, self._matrix.size) if rows is None else rows
+        self._raw[self._kept.index(step)][where] = score_rows(step, self.question.shape, self._matrix, rows)
+
     # -- putting scores together --------------------------------------------------------------------------------
 
-    def _rescale(self) -> bool:
+    def _rescale(self, part: slice) -> bool:
         """Look at what relative scores are relative to; whether that is another thing than before."""
+        if part.start == part.stop:
+            return False
         size = self._matrix.size
         feasible = self.feasible[:size]
-        scales = [each.scale(raw[:size][feasible]) for each, raw in zip(self._normalizers, self._raw, strict=True)]
-        is_other = scales != self._scales
-        self._scales = scales
+        scales = [
+            _scale(step, raw[:size][feasible]) for step, raw in zip(self._kept[part], self._raw[part], strict=True)
+        ]
+        is_other = scales != self._scales[part]
+        self._scales[part] = scales
         return is_other
 
-    def _weigh(self, rows: Rows | None, *, is_rescaled: bool, is_fixed: bool) -> None:
-        """``is_fixed``: what depends on the node objects alone is as before."""
+    def _weigh(self, rows: Rows | None, *, is_base_other: bool, is_rescaled: bool) -> None:
+        """``is_base_other``: what depends on the node objects alone, or is relative to it, is not as before."""
         size = self._matrix.size
-        if is_rescaled or not is_fixed:
-            rows = None
-            fixed = self._node_sum[:size] + self._relative(slice(0, size), READS_NODE)
+        if is_base_other:
+            fixed = self._node_sum[:size] + self._relative(slice(0, size), self._fixed)
             self._base[:size] = fixed * len(self.keys) + self._tail[:size]
-        where = slice(0, size) if rows is None else rows
-        total = self._pod_sum[where]
-        if self._raw_moves:
-            total = total + self._relative(where, READS_PODS)
-        keys = total * len(self.keys)
+        where = slice(0, size) if rows is None or is_base_other or is_rescaled else rows
+        keys = (self._pod_sum[where] + self._relative(where, self._moving)) * len(self.keys)
         keys += self._base[where]
         keys[~self.feasible[where]] = -1
         self.keys[where] = keys
 
-    def _relative(self, where: slice | Rows, reads: int) -> Ints:
-        total: Ints = np.zeros_like(self._node_sum[where])
-        for i, (step, each) in enumerate(zip(self._normalized, self._normalizers, strict=True)):
-            if step.plugin.reads == reads:
-                total += step.weight * each.normalize(self._raw[i][where], self._scales[i])
+    def _relative(self, where: slice | Rows, part: slice) -> Ints | int:
+        total: Ints | int = 0
+        for step, raw, scale in zip(self._kept[part], self._raw[part], self._scales[part], strict=True):
+            total += step.weight * _normalized(step, raw[where], scale)
         return total
 
     # -- answers ------------------------------------------------------------------------------------------------
+
+    @property
+    def order(self) -> Orders:
+        return self._verdicts.order
+
+    @property
+    def bits(self) -> Ints:
+        return self._verdicts.bits
 
     def best(self) -> int | None:
         """The row with the highest score, of equals the one with the least name."""
@@ -216,15 +241,58 @@ class Standing:
         """The same among some feasible rows alone, with scores relative to those alone."""
         if not len(rows):
             return None
-        raws = [each[rows] for each in self._raw]
-        scales = [each.scale(raw) for each, raw in zip(self._normalizers, raws, strict=True)]
-        if scales == self._scales:
+        raws = self._raw_among(rows)
+        scales = [_scale(step, raw) for step, raw in zip(self._kept, raws, strict=True)]
+        if scales == self._scales and not self.question.watchers:
             return int(rows[int(self.keys[rows].argmax())])
         total = self._node_sum[rows] + self._pod_sum[rows]
-        for step, each, raw, scale in zip(self._normalized, self._normalizers, raws, scales, strict=True):
-            total += step.weight * each.normalize(raw, scale)
+        for step, raw, scale in zip(self._kept, raws, scales, strict=True):
+            total += step.weight * _normalized(step, raw, scale)
         return int(rows[int((total * len(self.keys) + self._tail[rows]).argmax())])
+
+    def _raw_among(self, rows: Rows) -> list[Ints]:
+        """Raw scores of these rows if no others were feasible."""
+        watchers = self.question.watchers
+        if not watchers:
+            return [raw[rows] for raw in self._raw]
+        size = self._matrix.size
+        feasible: Mask = np.zeros(size, np.bool_)
+        feasible[rows] = True
+        for state in watchers:
+            state.see(feasible)
+        raws = [
+            score_rows(step, self.question.shape, self._matrix, rows) if step.state in watchers else raw[rows]
+            for step, raw in zip(self._kept, self._raw, strict=True)
+        ]
+        for state in watchers:
+            state.see(self.feasible[:size])
+        return raws
 
     def score_of(self, row: int) -> int:
         """Of a feasible row: weighed and summed over all plugins, relative to all feasible nodes."""
         return int(self.keys[row]) // len(self.keys)
+
+
+def _looks_elsewhere(state: State) -> bool:
+    """Whether a plugin's answers about a row depend on more than that row."""
+    return isinstance(state, Follows | SeesFeasible)
+
+
+def _followed(state: Follows, changes: Sequence[Change]) -> set[int] | None:
+    """Further rows that may be others now; ``None`` for all of them."""
+    found: set[int] | None = set()
+    for change in changes:
+        rows = state.follow(change)
+        if rows is None:
+            found = None
+        elif found is not None:
+            found.update(rows)
+    return found
+
+
+def _scale(step: ScoreStep, feasible: Ints) -> Hashable:
+    return None if step.normalize is None else step.normalize.scale(feasible)
+
+
+def _normalized(step: ScoreStep, raw: Ints, scale: Hashable) -> Ints:
+    return raw if step.normalize is None else step.normalize.normalize(raw, scale)
