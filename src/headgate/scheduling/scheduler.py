@@ -206,6 +206,7 @@ class Scheduler:
             return []
         outcome = self._cycles[pod.scheduler_name].place(pod)
         if isinstance(outcome, Placement):
+            self._conditions.forget(pod.uid)  # what was not written yet will not be, now that it has a node
             begun = self.bindings.begin(queued, self.teams[pod.scheduler_name], outcome.node_name, now_s)
             return self._carry_out(begun, now_s)
         return self._unplaced(queued, outcome, now_s)

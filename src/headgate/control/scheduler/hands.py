@@ -10,10 +10,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, Final
 
 from headgate.client.events.shell import EventWriter, Said
+from headgate.client.outcome import Verdict
 from headgate.client.writer import Writer
 from headgate.control.scheduler.eviction import preempt
 from headgate.control.scheduler.results import result_of
@@ -42,6 +43,7 @@ class Hands:
         self._more = asyncio.Event()
         self._at_rest = asyncio.Event()
         self._at_rest.set()
+        self._broken: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
         self._events = EventWriter(writer, most=_EVENTS_KEPT, turn=self._rest, instance=instance)
         self._perform: Final[dict[type[Effect], Callable[[Any], None]]] = {
             Bind: self._start_binding,
@@ -65,12 +67,19 @@ class Hands:
         """Writes conditions and Events until it is cancelled; what is under way is then given up."""
         try:
             async with asyncio.TaskGroup() as group:
+                group.create_task(self._fail_with_the_others())
                 group.create_task(self._events.run())
                 for _ in range(_STATUS_WORKERS):
                     group.create_task(self._write_statuses())
         finally:
-            for task in (*self._binding.values(), *self._writing.values()):
+            under_way = (*self._binding.values(), *self._writing.values())
+            for task in under_way:
                 task.cancel()
+            await asyncio.gather(*under_way, return_exceptions=True)
+
+    async def _fail_with_the_others(self) -> None:
+        """A defect in a task of its own must not leave a pod on its way for ever: all stop, and start anew."""
+        raise await self._broken
 
     # Bindings
 
@@ -80,7 +89,7 @@ class Hands:
     def _start_preparing(self, prepare: Prepare) -> None:
         self._start(prepare.pod, self._prepare(prepare))
 
-    def _start(self, pod: Pod, steps: Any) -> None:
+    def _start(self, pod: Pod, steps: Coroutine[Any, Any, None]) -> None:
         self._statuses.pop(pod.uid, None)
         task = asyncio.create_task(steps)
         self._binding[pod.uid] = task
@@ -92,8 +101,12 @@ class Hands:
             del self._binding[uid]
         if not self._binding:
             self._at_rest.set()
-        if not task.cancelled():
-            task.result()
+        self._look_at(task)
+
+    def _look_at(self, task: asyncio.Task[None]) -> None:
+        broken = None if task.cancelled() else task.exception()
+        if broken is not None and not self._broken.done():
+            self._broken.set_result(broken)
 
     async def _bind(self, bind: Bind) -> None:
         pod = bind.pod
@@ -124,24 +137,30 @@ class Hands:
     # Everything else
 
     def _start_writing(self, write: Write) -> None:
-        key = f"{write.resource.plural}/{write.uid}"
-        task = self._writing[key] = asyncio.create_task(self._write(key, write))
-        task.add_done_callback(lambda done: self._writing.pop(key, None))
+        self._beside(f"{write.resource.plural}/{write.uid}", self._write(write))
 
     def _start_preempting(self, wanted: Preempt) -> None:
-        key = f"preempt/{wanted.pod.uid}"
-        task = self._writing[key] = asyncio.create_task(self._preempt(wanted))
-        task.add_done_callback(lambda done: self._writing.pop(key, None))
+        self._beside(f"preempt/{wanted.pod.uid}", self._preempt(wanted))
+
+    def _beside(self, key: str, steps: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = self._writing[key] = asyncio.create_task(steps)
+        task.add_done_callback(lambda done: self._beside_ended(key, done))
+        return task
+
+    def _beside_ended(self, key: str, task: asyncio.Task[None]) -> None:
+        if self._writing.get(key) is task:
+            del self._writing[key]
+        self._look_at(task)
 
     async def _preempt(self, wanted: Preempt) -> None:
         told, ok = await preempt(self._writer, wanted)
         self.perform(self._scheduler.preempted(wanted, told, time.monotonic(), ok=ok))
         self._woken()
 
-    async def _write(self, key: str, write: Write) -> None:
+    async def _write(self, write: Write) -> None:
         await self._patch(write)
 
-    async def _patch(self, write: Write) -> Any:
+    async def _patch(self, write: Write) -> Verdict:
         return await self._writer.patch(
             write.resource, write.namespace, write.name, write.uid, dict(write.body), write.how, write.subresource
         )
@@ -161,15 +180,8 @@ class Hands:
                 self._more.clear()
                 await self._more.wait()
                 continue
-            await self._rest()
-            status = next(iter(self._statuses.values()), None)
-            if status is None:
-                continue
-            uid = status.pod.uid
-            del self._statuses[uid]
-            task = self._writing[uid] = asyncio.create_task(self._write_status(status))
-            await asyncio.wait([task])
-            self._writing.pop(uid, None)
+            status = self._statuses.pop(next(iter(self._statuses)))
+            await asyncio.wait([self._beside(status.pod.uid, self._write_status(status))])
 
     async def _write_status(self, status: SetStatus) -> None:
         pod = status.pod
