@@ -153,7 +153,7 @@ def test_attempts_are_counted_by_result_and_profile(made: list[tuple[str, str, f
         metrics.attempted(*attempt)
     found = {
         (dict(each.labels)["result"], dict(each.labels)["profile"]): each.value
-        for each in metrics.samples()
+        for each in metrics.samples(START_S)
         if each.name == "scheduler_schedule_attempts_total"
     }
     kinds = {attempt[:2] for attempt in made}

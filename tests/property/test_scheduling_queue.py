@@ -213,6 +213,6 @@ def test_the_same_steps_give_the_same_answers_every_time(taken: list[tuple[str, 
         for name, how in taken:
             getattr(both, name)(how)
         facts = [(each.uid, _facts(each)) for each in both.queue.pods()]
-        return facts, list(both.queue.samples(both.now_s)), both.wants.asked, both.queue.next_deadline_s()
+        return facts, list(both.queue.samples()), both.wants.asked, both.queue.next_deadline_s()
 
     assert run() == run()

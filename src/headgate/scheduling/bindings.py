@@ -8,7 +8,7 @@ before that could book it twice. What becomes of a pod that does not get there i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any, Final
 
@@ -17,6 +17,19 @@ import msgspec
 from headgate.scheduling.contract import Awaits, Pending, Rejection, Releases, Wait
 from headgate.scheduling.effects import Bind, Effect, Prepare, Write
 from headgate.scheduling.events import Event
+from headgate.scheduling.meters import (
+    BIND,
+    ERROR,
+    PERMIT,
+    POST_BIND,
+    PRE_BIND,
+    RESERVE,
+    SUCCESS,
+    UNRESERVE,
+    UNSCHEDULABLE,
+    Watch,
+)
+from headgate.scheduling.metrics import Metrics
 from headgate.scheduling.pod import Pod
 from headgate.scheduling.profile import Team
 from headgate.scheduling.queued import Queued
@@ -25,6 +38,15 @@ from headgate.waiting.lot import ParkingLot
 
 _FIRST_RETRY_S: Final = 1.0
 _LONGEST_RETRY_S: Final = 10.0
+_POINTS: Final[Mapping[str, str]] = {
+    "reserve": RESERVE,
+    "unreserve": UNRESERVE,
+    "permit": PERMIT,
+    "pre_bind": PRE_BIND,
+    "awaited": PRE_BIND,
+    "bind": BIND,
+    "post_bind": POST_BIND,
+}
 
 
 class Stage(Enum):
@@ -37,12 +59,13 @@ class Stage(Enum):
 
 # Mutable: the state of one pod's way.
 class Way(msgspec.Struct, eq=False):
-    """``holders``: the Permit plugins that hold the pod, and until when."""
+    """``since_s``: when the attempt began. ``holders``: the Permit plugins that hold the pod, and until when."""
 
     queued: Queued[Pod]
     pod: Pod
     team: Team
     node_name: str
+    since_s: float
     stage: Stage = Stage.PERMIT
     holders: dict[str, float] = {}
     retries: int = 0
@@ -60,7 +83,9 @@ Step = Effect | Failure
 
 
 class Bindings:
-    def __init__(self) -> None:
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self._watches: dict[str, Watch] = {}
         self._ways: dict[str, Way] = {}
         self._deadlines: Heap[str] = Heap()
         self._permitting: dict[str, None] = {}
@@ -79,19 +104,22 @@ class Bindings:
     # Steps
 
     def begin(self, queued: Queued[Pod], team: Team, node_name: str, now_s: float) -> Iterator[Step]:
-        way = Way(queued, queued.pod, team, node_name, holders={})
+        way = Way(queued, queued.pod, team, node_name, now_s, holders={})
         self._ways[queued.uid] = way
+        watch = self._watch(team)
+        watch.begin()
         yield from self._set_out(way, team, now_s)
+        watch.end()
         yield from self._released(team, now_s)
 
     def _set_out(self, way: Way, team: Team, now_s: float) -> Iterator[Step]:
         for plugin in team.around["reserve"]:
-            rejection = _asked(plugin, "reserve", way)
+            rejection = self._asked(plugin, "reserve", way)
             if isinstance(rejection, Rejection):
                 yield self._fail(way, rejection)
                 return
         for plugin in team.around["permit"]:
-            found = _asked(plugin, "permit", way)
+            found = self._asked(plugin, "permit", way)
             if isinstance(found, Rejection):
                 yield self._fail(way, found)
                 return
@@ -115,17 +143,19 @@ class Bindings:
                 if way is None or way.stage is not Stage.PERMIT or plugin.name not in way.holders:
                     continue
                 if rejection is not None:
+                    self._metrics.waited_for_permit(UNSCHEDULABLE, now_s - way.since_s)
                     yield self._fail(way, rejection)
                     continue
                 del way.holders[plugin.name]
                 if not way.holders:
+                    self._metrics.waited_for_permit(SUCCESS, now_s - way.since_s)
                     self._stop_waiting(uid)
                     yield from self._prepare(way, now_s)
 
     def _prepare(self, way: Way, now_s: float) -> Iterator[Step]:
         writes: list[Write] = []
         for plugin in way.team.around["preBind"]:
-            found = _asked(plugin, "pre_bind", way)
+            found = self._asked(plugin, "pre_bind", way)
             if isinstance(found, Rejection):
                 yield self._fail(way, found)
                 return
@@ -151,7 +181,7 @@ class Bindings:
         for plugin in way.team.around["preBind"]:
             if not isinstance(plugin, Awaits):
                 continue
-            found = _asked(plugin, "awaited", way)
+            found = self._asked(plugin, "awaited", way)
             if isinstance(found, Pending):
                 self._awaiting.park(way.pod.uid, plugin.name, found.wakers, ())
                 if is_first:
@@ -167,7 +197,7 @@ class Bindings:
     def _bind(self, way: Way) -> Iterator[Step]:
         way.stage = Stage.BIND
         for plugin in way.team.around["bind"]:
-            found = _asked(plugin, "bind", way)
+            found = self._asked(plugin, "bind", way)
             if isinstance(found, Rejection):
                 yield self._fail(way, found)
                 return
@@ -196,6 +226,7 @@ class Bindings:
                 yield from self._bind(way)
             elif way.stage is Stage.PERMIT:
                 late = min(way.holders, key=lambda name: way.holders[name])
+                self._metrics.waited_for_permit(UNSCHEDULABLE, now_s - way.since_s)
                 yield self._fail(way, Rejection(late, "timed out waiting on permit"))
             else:
                 yield self._fail(way, "timed out waiting for what was asked for before binding")
@@ -222,9 +253,9 @@ class Bindings:
         """The pod is bound, or will not be: then what was set aside for it is given back, last first."""
         self._drop(way)
         if arrived:
-            return [write for plugin in way.team.around["postBind"] for write in _written(plugin, way)]
+            return [write for plugin in way.team.around["postBind"] for write in self._written(plugin, way)]
         for plugin in reversed(way.team.around["reserve"]):
-            _asked(plugin, "unreserve", way)
+            self._asked(plugin, "unreserve", way)
         return ()
 
     def _fail(self, way: Way, why: Rejection | str) -> Failure:
@@ -240,15 +271,28 @@ class Bindings:
         self._permitting.pop(uid, None)
         self._awaiting.release(uid)
 
+    # Plugins
 
-def _asked(plugin: Any, method: str, way: Way) -> Any:
-    """A plugin that raises has rejected the pod, in its own name."""
-    try:
-        return getattr(plugin, method)(way.pod, way.node_name)
-    except Exception as broken:
-        return Rejection(plugin.name, f'running plugin "{plugin.name}" ({method}): {type(broken).__name__}: {broken}')
+    def _watch(self, team: Team) -> Watch:
+        found = self._watches.get(team.name)
+        if found is None:
+            found = self._watches[team.name] = self._metrics.watch(team.name)
+        return found
 
+    def _asked(self, plugin: Any, method: str, way: Way) -> Any:
+        """A plugin that raises has rejected the pod, in its own name."""
+        meter = self._watch(way.team).meter(plugin.name, _POINTS[method])
+        began_s = meter.begin()
+        status = SUCCESS
+        try:
+            found = getattr(plugin, method)(way.pod, way.node_name)
+        except Exception as broken:
+            named = f'running plugin "{plugin.name}" ({method})'
+            found, status = Rejection(plugin.name, f"{named}: {type(broken).__name__}: {broken}"), ERROR
+        if began_s is not None:
+            meter.end(began_s, UNSCHEDULABLE if isinstance(found, Rejection) and status is SUCCESS else status)
+        return found
 
-def _written(plugin: Any, way: Way) -> Iterable[Write]:
-    found = _asked(plugin, "post_bind", way)
-    return () if isinstance(found, Rejection) else found
+    def _written(self, plugin: Any, way: Way) -> Iterable[Write]:
+        found = self._asked(plugin, "post_bind", way)
+        return () if isinstance(found, Rejection) else found

@@ -14,6 +14,7 @@ from typing import Final
 
 from headgate.scheduling.counters import Sample
 from headgate.scheduling.histogram import Histograms, exponential
+from headgate.scheduling.meters import Clock
 from headgate.scheduling.podlike import PodLike
 from headgate.waiting.heap import Heap
 
@@ -53,11 +54,14 @@ class _Line:
 
 
 class GateWaits:
-    """``most``: how many gates have a line of their own."""
+    """``most``: how many gates have a line of their own. ``day``: tells the time of day, which pods are created by,
+    if the time that is passed in is another.
+    """
 
-    def __init__(self, most: int = _MOST) -> None:
+    def __init__(self, most: int = _MOST, day: Clock | None = None) -> None:
         self.waits = Histograms(WAITS, _WAIT_BOUNDS_S, ("gate",))
         self._most = most
+        self._day = day
         self._lines: dict[str, _Line] = {}
         self._idle: OrderedDict[str, None] = OrderedDict()
         # Gates that hold somebody, and their label: it must not change while they do.
@@ -69,13 +73,11 @@ class GateWaits:
             self._add(gate, pod.created_s)
 
     def changed(self, old: PodLike, new: PodLike, now_s: float) -> None:
-        """``now_s`` is the time of day: it is compared with when the pod was created."""
         if old.gates == new.gates:
             return
         for gate in old.gates:
             if gate not in new.gates:
-                # Clocks differ: a pod that was created a moment from now has not waited less than nothing.
-                self.waits.at(self._labels[gate]).observe(max(now_s - old.created_s, 0.0))
+                self.waits.at(self._labels[gate]).observe(self._age_s(old.created_s, now_s))
                 self._drop(gate, old.created_s)
         for gate in new.gates:
             if gate not in old.gates:
@@ -85,6 +87,10 @@ class GateWaits:
         """The pod is gone or has a node; nobody lifted anything."""
         for gate in pod.gates:
             self._drop(gate, pod.created_s)
+
+    def _age_s(self, created_s: float, now_s: float) -> float:
+        """Clocks differ: a pod that was created a moment from now has not waited less than nothing."""
+        return max((now_s if self._day is None else self._day()) - created_s, 0.0)
 
     def _add(self, gate: str, created_s: float) -> None:
         self._line(gate).add(created_s)
@@ -123,5 +129,5 @@ class GateWaits:
             yield Sample(GATED_PODS, (("gate", gate),), line.pods)
         for gate, line in lines:
             since_s = line.oldest_s()
-            yield Sample(OLDEST, (("gate", gate),), 0 if since_s is None else max(now_s - since_s, 0.0))
+            yield Sample(OLDEST, (("gate", gate),), 0 if since_s is None else self._age_s(since_s, now_s))
         yield from self.waits.samples()

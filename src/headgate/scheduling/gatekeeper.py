@@ -16,14 +16,11 @@ from headgate.scheduling.podlike import PodLike
 
 _REFUSED: Final = "UnschedulableAndUnresolvable"
 
-Watches = Callable[[str], Watch]
-"""A new watch for a profile."""
-
 
 class Gatekeeper:
-    """``plugins`` of each profile, by scheduler name."""
+    """``plugins`` of each profile, by scheduler name. ``watches`` gives a new watch for a profile."""
 
-    def __init__(self, plugins: Mapping[str, Sequence[PreEnqueue]], watches: Watches = Watch) -> None:
+    def __init__(self, plugins: Mapping[str, Sequence[PreEnqueue]], watches: Callable[[str], Watch]) -> None:
         self._watches = {profile: watches(profile) for profile in plugins}
         self._plugins = {
             profile: tuple((each, self._watches[profile].meter(each.name, PRE_ENQUEUE)) for each in listed)

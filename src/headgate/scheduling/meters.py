@@ -23,6 +23,12 @@ FILTER: Final = "Filter"
 POST_FILTER: Final = "PostFilter"
 PRE_SCORE: Final = "PreScore"
 SCORE: Final = "Score"
+RESERVE: Final = "Reserve"
+UNRESERVE: Final = "Unreserve"
+PERMIT: Final = "Permit"
+PRE_BIND: Final = "PreBind"
+BIND: Final = "Bind"
+POST_BIND: Final = "PostBind"
 
 
 class Record(Protocol):
@@ -59,7 +65,7 @@ class Watch:
     def __init__(self, profile: str = "", clock: Clock | None = None, record: Record | None = None, every: int = 10):
         self.profile = profile
         self.is_timing = False
-        self.now_s: Clock = clock or _no_time
+        self.now_s: Clock = clock or no_time
         self._record = record if clock is not None else None
         self._every = every
         self._until_next = 1
@@ -99,5 +105,5 @@ class Watch:
         self._points.clear()
 
 
-def _no_time() -> float:
+def no_time() -> float:
     return 0.0

@@ -14,14 +14,16 @@ from typing import Final
 
 from headgate.scheduling import gate_waits
 from headgate.scheduling.counters import Sample
+from headgate.scheduling.gate_waits import GateWaits
 from headgate.scheduling.histogram import Family, Histograms, exponential, page
-from headgate.scheduling.meters import FILTER, PRE_FILTER, PRE_SCORE, SCORE, Clock, Watch
+from headgate.scheduling.meters import FILTER, POST_FILTER, PRE_FILTER, PRE_SCORE, SCORE, Clock, Watch, no_time
 
 SCHEDULED: Final = "scheduled"
 UNSCHEDULABLE: Final = "unschedulable"
 ERROR: Final = "error"
 
 _MANY_ATTEMPTS: Final = 15
+_PREEMPTION: Final = "DefaultPreemption"
 _EVALUATED_AT: Final = (PRE_FILTER, FILTER, PRE_SCORE, SCORE)
 _ATTEMPT_BOUNDS_S: Final = exponential(0.001, 2, 15)
 
@@ -47,9 +49,6 @@ FAMILIES: Final[Mapping[str, Family]] = {
     "scheduler_preemption_victims": Family("histogram", "How many pods had to go for one that was promised a node."),
     "scheduler_preemption_attempts_total": Family("counter", "How often preemption was tried."),
     "scheduler_permit_wait_duration_seconds": Family("histogram", "How long pods waited for a permit, by result."),
-    "scheduler_event_handling_duration_seconds": Family(
-        "histogram", "How long it took to take an event in, by event. One in ten is timed."
-    ),
     "scheduler_unschedulable_pods": Family("gauge", "Pods that a plugin turned away and that were not tried since."),
     "scheduler_inflight_events": Family("gauge", "Events that are kept for pods that are being tried."),
     "scheduler_cache_size": Family("gauge", "Nodes, pods with a node, and pods whose binding is under way."),
@@ -60,13 +59,16 @@ FAMILIES: Final[Mapping[str, Family]] = {
 
 
 class Metrics:
-    """``clock`` times plugins and may start anywhere; without one they are counted and not timed."""
+    """``clock`` times plugins and may start anywhere; without one they are counted and not timed. ``day`` tells the
+    time of day, if the time that the engines are told is another.
+    """
 
-    def __init__(self, clock: Clock | None = None, *, every: int = 10) -> None:
-        self._clock = clock
+    def __init__(self, clock: Clock | None = None, *, day: Clock | None = None, every: int = 10) -> None:
+        self.gates = GateWaits(day=day)
+        self.clock: Clock = clock or no_time
+        self._timer = clock
         self._every = every
         self._watches: list[Watch] = []
-        self._preemption_attempts = 0
         self._attempts = Histograms(
             "scheduler_scheduling_attempt_duration_seconds", _ATTEMPT_BOUNDS_S, ("result", "profile")
         )
@@ -87,10 +89,9 @@ class Metrics:
         )
         self._victims = Histograms("scheduler_preemption_victims", exponential(1, 2, 7))
         self._permits = Histograms("scheduler_permit_wait_duration_seconds", _ATTEMPT_BOUNDS_S, ("result",))
-        self._events = Histograms("scheduler_event_handling_duration_seconds", exponential(0.0001, 2, 15), ("event",))
         self._histograms = (
             *(self._attempts, self._algorithm, self._points, self._plugins, self._tries),
-            *(self._waits, self._victims, self._permits, self._events),
+            *(self._waits, self._victims, self._permits),
         )
 
     # What happened
@@ -108,21 +109,16 @@ class Metrics:
         self._tries.at().observe(attempts)
         self._waits.at(str(attempts) if attempts < _MANY_ATTEMPTS else f"{_MANY_ATTEMPTS}+").observe(waited_s)
 
-    def tried_to_preempt(self) -> None:
-        self._preemption_attempts += 1
-
     def preempted(self, victims: int) -> None:
+        """A pod was promised a node that so many have to leave. That it was tried, the plugin's meter tells."""
         self._victims.at().observe(victims)
 
     def waited_for_permit(self, result: str, duration_s: float) -> None:
         self._permits.at(result).observe(duration_s)
 
-    def handled(self, event: str, duration_s: float) -> None:
-        self._events.at(event).observe(duration_s)
-
     def watch(self, profile: str) -> Watch:
         """New meters for plugins of a profile: one watch per loop, since each times one round in so many of its own."""
-        made = Watch(profile, self._clock, self, self._every)
+        made = Watch(profile, self._timer, self, self._every)
         self._watches.append(made)
         return made
 
@@ -134,25 +130,29 @@ class Metrics:
 
     # What is told
 
-    def samples(self) -> Iterator[Sample]:
+    def samples(self, now_s: float) -> Iterator[Sample]:
         for (result, profile), each in self._attempts.items():
             labels = (("profile", profile), ("result", result))
             yield Sample("scheduler_schedule_attempts_total", labels, each.count)
         for histograms in self._histograms:
             yield from histograms.samples()
-        yield Sample("scheduler_preemption_attempts_total", (), self._preemption_attempts)
         yield from self._evaluations()
+        yield from self.gates.samples(now_s)
 
     def _evaluations(self) -> Iterator[Sample]:
         asked: Counter[tuple[str, str, str]] = Counter()
+        preemptions = 0
         for watch in self._watches:
             for meter in watch.meters():
                 if meter.point in _EVALUATED_AT:
                     asked[meter.point, meter.plugin, watch.profile] += meter.asked
+                elif meter.point == POST_FILTER and meter.plugin == _PREEMPTION:
+                    preemptions += meter.asked
+        yield Sample("scheduler_preemption_attempts_total", (), preemptions)
         for (point, plugin, profile), number in sorted(asked.items()):
             labels = (("extension_point", point), ("plugin", plugin), ("profile", profile))
             yield Sample("scheduler_plugin_evaluation_total", labels, number)
 
-    def page(self, samples: Iterable[Sample] = ()) -> bytes:
+    def page(self, now_s: float, samples: Iterable[Sample] = ()) -> bytes:
         """In Prometheus' text format, with samples that were read off elsewhere."""
-        return page(FAMILIES, (*samples, *self.samples()))
+        return page(FAMILIES, (*samples, *self.samples(now_s)))

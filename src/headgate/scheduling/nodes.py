@@ -79,6 +79,11 @@ class NodeMatrix:
     def count(self) -> int:
         return len(self._row_of)
 
+    @property
+    def pod_count(self) -> int:
+        """Pods on nodes, assumed pods included."""
+        return len(self._home)
+
     def row_of(self, name: str) -> NodeIndex | None:
         return self._row_of.get(name)
 

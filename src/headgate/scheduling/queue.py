@@ -21,10 +21,9 @@ from headgate.scheduling.backoff import BackoffQueue, BackoffRule
 from headgate.scheduling.contract import PreEnqueue, QueueSort, Rejection
 from headgate.scheduling.counters import POD_POPPED, Counters, Sample
 from headgate.scheduling.events import Event, Owned
-from headgate.scheduling.gate_waits import GateWaits
-from headgate.scheduling.gatekeeper import Gatekeeper, Watches
+from headgate.scheduling.gatekeeper import Gatekeeper
 from headgate.scheduling.inflight import Flight, InFlight
-from headgate.scheduling.meters import Watch
+from headgate.scheduling.metrics import Metrics
 from headgate.scheduling.nominations import Nominations
 from headgate.scheduling.queued import P, Queued, Where
 from headgate.waiting.heap import Heap
@@ -57,12 +56,13 @@ class SchedulingQueue(Generic[P]):
         sort: QueueSort,
         settings: QueueSettings = DEFAULTS,
         owned: Owned = events.nobody_owns,
-        watches: Watches = Watch,
+        metrics: Metrics | None = None,
     ) -> None:
+        metrics = metrics or Metrics()
         self.nominations: Nominations[P] = Nominations()
         self.counters = Counters()
-        self.gate_waits = GateWaits()
-        self._gatekeeper = Gatekeeper(pre_enqueue, watches)
+        self.gate_waits = metrics.gates
+        self._gatekeeper = Gatekeeper(pre_enqueue, metrics.watch)
         self._sort = sort
         self._settings = settings
         self._owned = owned
@@ -93,11 +93,10 @@ class SchedulingQueue(Generic[P]):
         asked = self._gatekeeper.ask(queued.pod, queued.gating)
         return why if asked is None else msgspec.structs.replace(why, reason=(asked,))
 
-    def samples(self, now_s: float) -> Iterator[Sample]:
+    def samples(self) -> Iterator[Sample]:
         in_flight = Counter(event.label for event in self._in_flight.events())
         in_flight[POD_POPPED] = len(self._in_flight)
-        yield from self.counters.samples(in_flight)
-        yield from self.gate_waits.samples(now_s)
+        return self.counters.samples(in_flight)
 
     def next_deadline_s(self) -> float | None:
         """When ``flush`` has something to do, unless something happens before."""

@@ -20,9 +20,11 @@ from headgate.scheduling.bindings import Bindings, Failure, Step, Way
 from headgate.scheduling.cluster import Cluster
 from headgate.scheduling.configuration.values import Configuration
 from headgate.scheduling.contract import Placement, Rejection, Unplaced
+from headgate.scheduling.counters import Sample
 from headgate.scheduling.cycle import Cycle
 from headgate.scheduling.effects import Effect, Preempt, Result
 from headgate.scheduling.events import Event, Owned
+from headgate.scheduling.metrics import ERROR, SCHEDULED, UNSCHEDULABLE, Metrics
 from headgate.scheduling.node import Node, read_node
 from headgate.scheduling.pod import Pod, read_pod
 from headgate.scheduling.preempting import Preempting
@@ -47,7 +49,9 @@ class Scheduler:
         makers: Mapping[str, Maker] = MAKERS,
         owned: Owned = events.nobody_owns,
         report: Callable[[str], None] = lambda problem: None,
+        metrics: Metrics | None = None,
     ) -> None:
+        self.metrics = metrics or Metrics()
         self.cluster = Cluster()
         self.teams: dict[str, Team] = {
             profile.name: assemble(profile, self.cluster, makers) for profile in configuration.profiles
@@ -56,7 +60,11 @@ class Scheduler:
         first = next(iter(self.teams.values()))
         settings = QueueSettings(float(configuration.pod_initial_backoff_s), float(configuration.pod_max_backoff_s))
         self.queue: SchedulingQueue[Pod] = SchedulingQueue(
-            {name: team.pre_enqueue for name, team in self.teams.items()}, first.queue_sort, settings, owned
+            {name: team.pre_enqueue for name, team in self.teams.items()},
+            first.queue_sort,
+            settings,
+            owned,
+            self.metrics,
         )
         self._cycles: dict[str, Cycle] = {
             profile.name: Cycle(
@@ -64,10 +72,11 @@ class Scheduler:
                 self.teams[profile.name].lineup,
                 _either(profile.percentage_of_nodes_to_score, configuration.percentage_of_nodes_to_score),
                 self.queue.nominations,
+                self.metrics.watch(profile.name),
             )
             for profile in configuration.profiles
         }
-        self.bindings = Bindings()
+        self.bindings = Bindings(self.metrics)
         self._conditions = telling.Conditions()
         self._preempting = Preempting(self.cluster, self.queue, self.bindings, self._conditions)
         self._notices = telling.Notices()
@@ -95,7 +104,7 @@ class Scheduler:
         """Gone, or never to run again."""
         matrix = self.cluster.matrix
         self._conditions.forget(uid)
-        self._settle(uid)
+        self._settle(uid, now_s)
         self.queue.delete(uid, now_s)
         row = matrix.home(uid)
         old = None if row is None else matrix.pods_on(row)[uid]
@@ -106,7 +115,7 @@ class Scheduler:
     def _arrived(self, pod: Pod, now_s: float) -> None:
         matrix = self.cluster.matrix
         self._conditions.forget(pod.uid)
-        self._settle(pod.uid, pod.node_name)
+        self._settle(pod.uid, now_s, pod.node_name)
         self.queue.delete(pod.uid, now_s, bound=True)
         row = matrix.home(pod.uid)
         old = None if row is None or matrix.is_assumed(pod.uid) else matrix.pods_on(row)[pod.uid]
@@ -116,9 +125,11 @@ class Scheduler:
             happened = events.of_pod_update(old, pod)
         self._happened(happened, now_s)
 
-    def _settle(self, uid: str, node_name: str = "") -> None:
+    def _settle(self, uid: str, now_s: float, node_name: str = "") -> None:
         way = self.bindings.settled(uid, node_name)
         if way is not None:
+            if way.node_name == node_name:
+                self._reached(way, now_s)
             self.queue.done(way.queued)
 
     def _waits(self, pod: Pod, now_s: float) -> None:
@@ -204,11 +215,18 @@ class Scheduler:
             # Deleted and known again while its binding is under way: that has to end first.
             self.queue.fail(queued, (), now_s)
             return []
+        clock = self.metrics.clock
+        began_s = clock()
         outcome = self._cycles[pod.scheduler_name].place(pod)
+        took_s = clock() - began_s
+        self.metrics.decided(took_s)
         if isinstance(outcome, Placement):
             self._conditions.forget(pod.uid)  # what was not written yet will not be, now that it has a node
             begun = self.bindings.begin(queued, self.teams[pod.scheduler_name], outcome.node_name, now_s)
             return self._carry_out(begun, now_s)
+        self.metrics.attempted(ERROR if outcome.is_error else UNSCHEDULABLE, pod.scheduler_name, took_s)
+        if outcome.nominated is not None:
+            self.metrics.preempted(len(outcome.nominated.victims))
         return self._unplaced(queued, outcome, now_s)
 
     def _unplaced(self, queued: Queued[Pod], outcome: Unplaced, now_s: float) -> list[Effect]:
@@ -239,6 +257,7 @@ class Scheduler:
         for step in steps:
             if isinstance(step, Failure):
                 freed = self._forget(step.way.pod.uid)
+                self._missed(step.way, UNSCHEDULABLE if step.rejections else ERROR, now_s)
                 effects += self._failed(step.way.queued, step.message, step.rejections, now_s)
                 self._freed(freed, now_s)
             else:
@@ -281,9 +300,11 @@ class Scheduler:
             return []
         written = self.bindings.end(way, arrived=result is Result.DONE)
         if result is Result.DONE:
+            self._reached(way, now_s)
             self.queue.done(way.queued)
             self._conditions.forget(uid)
             return [*written, telling.scheduled(way.pod, way.node_name)]
+        self._missed(way, ERROR, now_s)
         freed = self._forget(uid)
         effects = self._not_bound(way, result, message, now_s)
         self._freed(freed, now_s)
@@ -301,6 +322,24 @@ class Scheduler:
             self.queue.fail(way.queued, (), now_s)
             return []
         return self._failed(way.queued, f"binding rejected: {message}", (), now_s)
+
+    # What is measured
+
+    def _reached(self, way: Way, now_s: float) -> None:
+        queued = way.queued
+        self.metrics.attempted(SCHEDULED, way.pod.scheduler_name, now_s - way.since_s)
+        if queued.initial_attempt_s is not None:
+            self.metrics.placed(queued.attempts, now_s - queued.initial_attempt_s)
+
+    def _missed(self, way: Way, result: str, now_s: float) -> None:
+        self.metrics.attempted(result, way.pod.scheduler_name, now_s - way.since_s)
+
+    def page(self, now_s: float) -> bytes:
+        """All metrics, in Prometheus' text format."""
+        matrix = self.cluster.matrix
+        sizes = {"nodes": matrix.count, "pods": matrix.pod_count, "assumed_pods": len(matrix.assumed())}
+        cache = (Sample("scheduler_cache_size", (("type", each),), size) for each, size in sizes.items())
+        return self.metrics.page(now_s, (*self.queue.samples(), *cache))
 
 
 def _either(own: int | None, common: int) -> int:

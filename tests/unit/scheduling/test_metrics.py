@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -43,7 +44,7 @@ class Slow:
 
 
 def families(metrics: Metrics, samples: tuple[Sample, ...] = ()) -> dict[str, Metric]:
-    found = {each.name: each for each in text_string_to_metric_families(metrics.page(samples).decode())}
+    found = {each.name: each for each in text_string_to_metric_families(metrics.page(START_S + 5, samples).decode())}
     # The parser takes the end off the names of counters.
     return {name if each.type != "counter" else f"{name}_total": each for name, each in found.items()}
 
@@ -60,7 +61,7 @@ def quantile(share: float, family: Metric, **labels: str) -> float:
 
 
 def queue_with(metrics: Metrics, *plugins: Any) -> SchedulingQueue[APod]:
-    return SchedulingQueue({PROFILE: plugins}, PrioritySort(), watches=metrics.watch)
+    return SchedulingQueue({PROFILE: plugins}, PrioritySort(), metrics=metrics)
 
 
 # The KEP's roll-back rule
@@ -145,9 +146,18 @@ def test_a_pod_that_was_tried_often_is_told_among_those_with_fifteen_attempts_an
 
 
 def test_preemption_is_counted_when_it_is_tried_and_its_victims_when_it_succeeds() -> None:
+    class Preempts:
+        name = "DefaultPreemption"
+
+        def post_filter(self, pod: Any, unplaced: Any, cycle: Any, /) -> str:
+            return "no victims"
+
     metrics = Metrics()
-    metrics.tried_to_preempt()
-    metrics.tried_to_preempt()
+    cluster = Cluster(a_node("n1"))
+    lineup = msgspec.structs.replace(cluster.cycle.lineup, post_filters=(Preempts(),))
+    cycle = Cycle(cluster.matrix, lineup, watch=metrics.watch(PROFILE))
+    for name, cpu in (("small", "1m"), ("large", "1000"), ("larger", "2000")):
+        cycle.place(cluster.pod(wire_pod(name, {"cpu": cpu})))
     metrics.preempted(3)
     found = families(metrics)
     assert [each.value for each in found["scheduler_preemption_attempts_total"].samples] == [2]
@@ -219,7 +229,7 @@ def test_every_family_on_the_page_is_described_and_of_its_kind() -> None:
     queue.add(a_pod("fine", labels={"fine": ""}, gates=("foo",)), START_S)
     queue.pop(START_S)
     metrics.attempted(SCHEDULED, PROFILE, 0.001)
-    found = families(metrics, tuple(queue.samples(START_S + 5)))
+    found = families(metrics, tuple(queue.samples()))
     for name, family in found.items():
         assert family.type == FAMILIES[name].kind
         assert family.documentation == FAMILIES[name].help
@@ -230,7 +240,7 @@ def test_every_family_on_the_page_is_described_and_of_its_kind() -> None:
 
 def test_a_label_with_quotes_and_line_ends_stays_one_line() -> None:
     told = 'a "quoted"\\\nname'
-    page = Metrics().page([Sample("scheduler_pending_pods", (("queue", told),), 1)])
+    page = Metrics().page(START_S, [Sample("scheduler_pending_pods", (("queue", told),), 1)])
     found = next(iter(text_string_to_metric_families(page.decode())))
     assert found.samples[0].labels == {"queue": told}
 
