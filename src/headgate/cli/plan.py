@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from headgate.cli.address import parse_address
 from headgate.cli.credentials import Access
 from headgate.kube import quantity, timestamps
 from headgate.kube.features import Features
@@ -50,9 +51,9 @@ class Plan(msgspec.Struct, frozen=True):
         event_ttl: str = "1h",
     ) -> Plan | str:
         """A plan from what was typed, or what is wrong with it."""
-        host, colon, port = listen.rpartition(":")
-        if not colon or not port.isdigit() or int(port) > 65535:
-            return f"--listen {listen!r} is not HOST:PORT; try 127.0.0.1:6443"
+        address = parse_address("--listen", listen, "127.0.0.1:6443")
+        if isinstance(address, str):
+            return address
         chosen = frozenset(each.strip() for each in components.split(",") if each.strip())
         unknown = sorted(chosen - set(COMPONENTS))
         if unknown:
@@ -74,8 +75,8 @@ class Plan(msgspec.Struct, frozen=True):
             return f"--event-ttl {event_ttl!r} is not a duration; try 1h, 90m, or 0 to keep events for ever"
         return cls(
             data=data,
-            host=host.strip("[]") or "127.0.0.1",
-            port=int(port),
+            host=address[0],
+            port=address[1],
             kubeconfig=kubeconfig,
             components=chosen,
             node_count=node_count,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import signal
 import time
@@ -13,6 +14,7 @@ from typing import Final
 import click
 import msgspec
 
+from headgate.cli.address import parse_address
 from headgate.cli.event_loop import loop_factory
 from headgate.cli.logs import log_options
 from headgate.cli.remote import access_or_give_up, cluster_options, give_up, perform, reach
@@ -21,6 +23,8 @@ from headgate.client.kubeconfig import Access
 from headgate.client.leases.election import Timing
 from headgate.client.leases.shell import Elector, new_identity
 from headgate.client.transport import Transport, Unreachable
+from headgate.control.health.shell import serving
+from headgate.control.scheduler.board import Board
 from headgate.control.scheduler.preflight import knows_gates, live_owner
 from headgate.control.scheduler.rehearsal import Rehearsal
 from headgate.control.scheduler.shell import keep_scheduling
@@ -40,6 +44,7 @@ class Order(msgspec.Struct, frozen=True):
     make: Make
     dry_run: bool
     takeover: bool
+    metrics_at: tuple[str, int] | None
 
 
 @click.command(short_help="Schedule the pods of a cluster that exists already.")
@@ -63,6 +68,12 @@ class Order(msgspec.Struct, frozen=True):
     "--feature-gates", default="", metavar="A=true,B=false", help=f"Switch features on or off. They are: {_GATES}."
 )
 @click.option(
+    "--metrics-listen",
+    default="",
+    metavar="HOST:PORT",
+    help="Serve /metrics, /healthz, /livez and /readyz there, over HTTP and to anybody. [default: nowhere]",
+)
+@click.option(
     "--leader-elect/--no-leader-elect",
     "leader_elect",
     default=None,
@@ -84,6 +95,7 @@ def command(
     config_file: Path | None,
     components: str,
     feature_gates: str,
+    metrics_listen: str,
     leader_elect: bool | None,
     names: tuple[str, ...],
     takeover: bool,
@@ -110,6 +122,9 @@ def command(
         raise click.BadParameter(features, param_hint="--feature-gates")
     if config_file is not None and names:
         raise click.UsageError("--config names its schedulers in profiles; say either --config or --scheduler-name")
+    metrics_at = parse_address("--metrics-listen", metrics_listen, "127.0.0.1:10259") if metrics_listen else None
+    if isinstance(metrics_at, str):
+        raise click.BadParameter(metrics_at)
     found = installed_plugins(lambda problem: click.echo(f"headgate run: {problem}", err=True))
     if config_file is None:
         configuration = default_configuration(tuple(dict.fromkeys(names)) or (_NAME,), found)
@@ -129,7 +144,7 @@ def command(
     access = access_or_give_up("run", kubeconfig or configuration.client_connection.kubeconfig, context)
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            problem = runner.run(_run(Order(access, configuration, make, dry_run, takeover)))
+            problem = runner.run(_run(Order(access, configuration, make, dry_run, takeover, metrics_at)))
     except Unreachable as unreachable:
         give_up("run", str(unreachable))
     if problem:
@@ -142,14 +157,20 @@ async def _run(order: Order) -> str:
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     names = [profile.name for profile in order.configuration.profiles]
-    async with reach(order.access) as transport:
+    async with contextlib.AsyncExitStack() as stack:
+        transport = await stack.enter_async_context(reach(order.access))
         problem = await perform(transport, knows_gates())
         if not problem and not order.takeover:
             problem = await perform(transport, live_owner(names, time.time()))
         if problem:
             return problem
+        board = Board()
+        try:
+            await _show(order, board, stack)
+        except OSError as error:
+            return f"cannot listen on {order.metrics_at}: {error.strerror}; check --metrics-listen"
         click.echo(f"headgate schedules pods of {', '.join(names)} on {order.access.server}")
-        working = asyncio.create_task(_work(order, transport))
+        working = asyncio.create_task(_work(order, transport, board))
         stopping = asyncio.create_task(stop.wait())
         await asyncio.wait([working, stopping], return_when=asyncio.FIRST_COMPLETED)
         stopping.cancel()
@@ -161,17 +182,24 @@ async def _run(order: Order) -> str:
     return ""
 
 
-async def _work(order: Order, transport: Transport) -> None:
+async def _show(order: Order, board: Board, stack: contextlib.AsyncExitStack) -> None:
+    if order.metrics_at is not None:
+        host, port = order.metrics_at
+        port = await stack.enter_async_context(serving(board.answers(), host, port))
+        click.echo(f"metrics: http://{f'[{host}]' if ':' in host else host}:{port}/metrics")
+
+
+async def _work(order: Order, transport: Transport, board: Board) -> None:
     gc.freeze()  # modules and tables that stay
     if order.dry_run:
         click.echo("dry run: nothing is written")
-        await keep_scheduling(order.make, Rehearsal(transport, click.echo))
+        await keep_scheduling(order.make, Rehearsal(transport, click.echo), board=board)
         return
     election = order.configuration.leader_election
     if not election.leader_elect:
-        await keep_scheduling(order.make, transport)
+        await keep_scheduling(order.make, transport, board=board)
         return
-    await _stand(election, transport, lambda room_s: keep_scheduling(order.make, transport, room_s=room_s))
+    await _stand(election, transport, lambda room_s: keep_scheduling(order.make, transport, room_s=room_s, board=board))
 
 
 async def _stand(

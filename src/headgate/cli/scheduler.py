@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -12,6 +13,7 @@ from headgate.kube.features import Features
 from headgate.scheduling.cluster import Cluster
 from headgate.scheduling.configuration.parsing import parse_configuration
 from headgate.scheduling.configuration.values import Configuration
+from headgate.scheduling.metrics import Metrics
 from headgate.scheduling.plugins.scheduling_gates import SchedulingGates
 from headgate.scheduling.profile import MAKERS, Maker
 from headgate.scheduling.sampling import ALL
@@ -48,7 +50,7 @@ def maker(configuration: Configuration, found: Found, features: Features) -> Mak
     makers["SchedulingGates"] = lambda args, cluster: SchedulingGates(enabled=features.pod_scheduling_readiness)
 
     def make(complain: Complain) -> Scheduler:
-        return Scheduler(configuration, makers, report=complain)
+        return Scheduler(configuration, makers, report=complain, metrics=Metrics(time.perf_counter, day=time.time))
 
     try:
         make(lambda problem: None)

@@ -101,6 +101,7 @@ class GateWaits:
         if label is None:
             label = self._labels[gate] = self._label(gate)
             self._idle.pop(label, None)
+            self.waits.at(label)
         return self._lines.setdefault(label, _Line())
 
     def _label(self, gate: str) -> str:

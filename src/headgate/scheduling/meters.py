@@ -100,7 +100,7 @@ class Watch:
             return
         self.is_timing = False
         for point, (duration_s, status) in self._points.items():
-            if self._record is not None:
+            if self._record is not None and point != BIND:  # told by whoever performs it
                 self._record.point_took(point, status, self.profile, duration_s)
         self._points.clear()
 

@@ -21,6 +21,7 @@ from headgate.control.scheduler.results import result_of
 from headgate.kube.resource import PODS
 from headgate.kube.timestamps import format_time
 from headgate.scheduling.effects import Bind, Effect, Preempt, Prepare, Say, SetStatus, Write
+from headgate.scheduling.meters import BIND, ERROR, SUCCESS
 from headgate.scheduling.pod import Pod
 from headgate.scheduling.scheduler import Scheduler
 
@@ -111,11 +112,15 @@ class Hands:
     async def _bind(self, bind: Bind) -> None:
         pod = bind.pod
         await self._quiet(pod.uid)
+        began_s = time.monotonic()
         if bind.instead is None:
             verdict = await self._writer.bind(pod.namespace, pod.name, pod.uid, bind.node_name)
         else:
             verdict = await self._patch(bind.instead)
-        answer = self._scheduler.bound(pod.uid, result_of(verdict), verdict.message, time.monotonic())
+        now_s = time.monotonic()
+        status = SUCCESS if verdict.done else ERROR
+        self._scheduler.metrics.point_took(BIND, status, pod.scheduler_name, now_s - began_s)
+        answer = self._scheduler.bound(pod.uid, result_of(verdict), verdict.message, now_s)
         self.perform(answer)
         self._woken()
 

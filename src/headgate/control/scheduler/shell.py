@@ -16,6 +16,7 @@ from typing import Final
 from headgate.client.informer import Applied, Event, Informer, Removed, Synced
 from headgate.client.transport import Transport
 from headgate.client.writer import Writer, unfenced
+from headgate.control.scheduler.board import Board
 from headgate.control.scheduler.hands import Hands
 from headgate.kube.resource import NODES, PODS, Resource
 from headgate.scheduling.scheduler import Scheduler
@@ -57,14 +58,21 @@ Make = Callable[[Callable[[str], None]], Scheduler]
 """Gives a scheduler that knows nothing yet; it is told where to complain."""
 
 
-async def keep_scheduling(make: Make, transport: Transport, *, room_s: Callable[[], float] = unfenced) -> None:
+async def keep_scheduling(
+    make: Make, transport: Transport, *, room_s: Callable[[], float] = unfenced, board: Board | None = None
+) -> None:
     """Until it is cancelled. A scheduler that fails as a whole is followed by one that starts from the API alone."""
+    board = board or Board()
     while True:
         writer = Writer(transport, room_s=room_s, jitter=random.random, sleep=asyncio.sleep)
+        shell = SchedulerShell(make, transport, writer)
+        board.hang_up(shell)
         try:
-            await SchedulerShell(make, transport, writer).run()
+            await shell.run()
         except Exception:
             _log.exception("the scheduler failed, and starts again")
+        finally:
+            board.hang_up(None)
         await asyncio.sleep(_RESTART_S)
 
 
@@ -85,6 +93,10 @@ class SchedulerShell:
         self._woken = asyncio.Event()
         self._hands = Hands(self.scheduler, writer, self._woken.set, instance)
         self._unsynced: set[Resource] = set()
+
+    def unsynced(self) -> list[str]:
+        """The resources that were not heard of in full yet."""
+        return sorted(each.plural for each in self._unsynced)
 
     async def run(self) -> None:
         """Until it is cancelled."""

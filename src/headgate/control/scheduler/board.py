@@ -1,0 +1,49 @@
+"""What the outside may know about the scheduler of this process: whether it works, and what it measured.
+
+Schedulers come and go here: one that failed is followed by another, and a replica that does not lead has none. A
+replica that waits to be elected is ready for that, and has nothing to measure.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol
+
+from headgate.control.health.answers import Answers, Page
+from headgate.scheduling.histogram import CONTENT_TYPE
+from headgate.scheduling.scheduler import Scheduler
+
+
+class Works(Protocol):
+    @property
+    def scheduler(self) -> Scheduler: ...
+
+    def unsynced(self) -> list[str]:
+        """The resources that were not heard of in full yet."""
+        ...
+
+
+class Board:
+    def __init__(self) -> None:
+        self._works: Works | None = None
+
+    def hang_up(self, works: Works | None) -> None:
+        self._works = works
+
+    def answers(self) -> Answers:
+        alive = {"ping": _fine}
+        return Answers(
+            {"/livez": alive, "/healthz": alive, "/readyz": {**alive, "informer-sync": self._synced}},
+            {"/metrics": Page(CONTENT_TYPE, self._page)},
+        )
+
+    def _synced(self) -> str:
+        late = [] if self._works is None else self._works.unsynced()
+        return f"not listed yet: {', '.join(late)}" if late else ""
+
+    def _page(self) -> bytes:
+        return b"" if self._works is None else self._works.scheduler.page(time.monotonic())
+
+
+def _fine() -> str:
+    return ""
