@@ -32,6 +32,7 @@ _POD_FIELDS: Final = (
     "metadata.creationTimestamp",
     "metadata.deletionTimestamp",
     "metadata.generation",
+    "metadata.ownerReferences",
     "spec",
     "status.phase",
     "status.startTime",

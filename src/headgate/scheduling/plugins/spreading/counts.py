@@ -1,7 +1,7 @@
 """How many pods a constraint counts: on each node, and in each topology domain.
 
 :class:`Tally` counts on nodes by namespace and labels, and :class:`Domains` sums that up over the nodes that the
-constraint looks at, where equal values of a label are one domain. Both are made once per shape from the pods of one
+constraint looks at, where equal values of a label are one domain. Both are made once per shape from the cohorts of one
 namespace and then told of every pod that comes or goes; a pod then costs one node and one domain. Pods that are being
 deleted count no more. When nodes themselves change, sums are made anew, once, however many of them did.
 """
@@ -35,9 +35,10 @@ class Tally:
         # A selector that selects every pod counts none, as in Kubernetes.
         self._counts_nothing = selector.nothing or selector.is_everything
         self.on_row: Ints = np.zeros(matrix.capacity, np.int64)
-        if not self._counts_nothing:
-            rows = [row for row in range(matrix.size) for pod in matrix.pods_on(row).values() if self.counts(pod)]
-            np.add.at(self.on_row, rows, 1)
+        for cohort in () if self._counts_nothing else matrix.cohorts.within((namespace,)):
+            if not cohort.deleting and selector.matches(cohort.labels):
+                for row, count in cohort.rows.items():
+                    self.on_row[row] += count
 
     def counts(self, pod: Pod) -> bool:
         if self._counts_nothing or pod.deleting or pod.namespace != self._namespace:

@@ -1,0 +1,360 @@
+"""PodTopologySpread, rule by rule, on clusters small enough to check by hand."""
+
+from __future__ import annotations
+
+from math import floor, log
+from typing import Any
+
+import pytest
+
+from clusters import Cluster, a_node, a_pod
+from headgate.kube.resource import REPLICA_SETS, REPLICATION_CONTROLLERS, SERVICES, STATEFUL_SETS, Resource
+from headgate.scheduling.contract import Placement, Unplaced
+
+Object = dict[str, Any]
+
+ZONE = "topology.kubernetes.io/zone"
+HOSTNAME = "kubernetes.io/hostname"
+NAME = "PodTopologySpread"
+ONLY_SPREAD: Object = {"score": {"disabled": [{"name": "*"}], "enabled": [{"name": NAME, "weight": 1}]}}
+WEB = {"app": "web"}
+
+
+def in_zone(name: str, zone: str | None, **more: Any) -> Object:
+    labels = {HOSTNAME: name, **({} if zone is None else {ZONE: zone}), **more.pop("labels", {})}
+    return a_node(name, labels=labels, **more)
+
+
+def spread(key: str = ZONE, *, soft: bool = False, **more: Any) -> Object:
+    when = "ScheduleAnyway" if soft else "DoNotSchedule"
+    return {
+        "maxSkew": 1,
+        "topologyKey": key,
+        "whenUnsatisfiable": when,
+        "labelSelector": {"matchLabels": WEB},
+        **more,
+    }
+
+
+def web(name: str, *constraints: Object, **more: Any) -> Object:
+    return a_pod(name, labels=more.pop("labels", WEB), topologySpreadConstraints=list(constraints), **more)
+
+
+def cluster(*nodes: Object, **profile: Any) -> Cluster:
+    return Cluster(*nodes, plugins=ONLY_SPREAD, **profile)
+
+
+def feasible(made: Cluster, pod: Object) -> list[str]:
+    return sorted(made.cycle.scores(made.pod(pod)))
+
+
+def scores(made: Cluster, pod: Object) -> dict[str, int]:
+    return made.cycle.scores(made.pod(pod))
+
+
+def why(made: Cluster, pod: Object) -> str:
+    found = made.cycle.decide(made.pod(pod))
+    assert isinstance(found, Unplaced), found
+    return found.message
+
+
+def tell(made: Cluster, resource: Resource, name: str, selector: Object | None, namespace: str = "default") -> None:
+    wire = {"metadata": {"name": name, "namespace": namespace}, "spec": {"selector": selector}}
+    assert list(made.around.applied(resource, wire)) == []
+
+
+def owned(pod: Object, kind: str, name: str) -> Object:
+    version = "v1" if kind == "ReplicationController" else "apps/v1"
+    pod["metadata"]["ownerReferences"] = [{"apiVersion": version, "kind": kind, "name": name, "controller": True}]
+    return pod
+
+
+# -- hard constraints ---------------------------------------------------------------------------------------------
+
+
+def test_a_zone_that_is_ahead_of_the_smallest_takes_no_more() -> None:
+    made = cluster(in_zone("a", "x"), in_zone("b", "x"), in_zone("c", "y"))
+    assert feasible(made, web("p", spread())) == ["a", "b", "c"]
+    made.bind(web("q"), "a")
+    assert feasible(made, web("p", spread())) == ["c"]
+    assert feasible(made, web("p", spread(maxSkew=2))) == ["a", "b", "c"]
+    made.bind(web("r"), "c")
+    assert feasible(made, web("p", spread())) == ["a", "b", "c"]
+
+
+def test_a_pod_that_is_placed_counts_at_once() -> None:
+    made = cluster(in_zone("a", "x"), in_zone("b", "y"))
+    placed = [made.cycle.place(made.pod(web(f"p{i}", spread()))) for i in range(4)]
+    assert [each.node_name for each in placed if isinstance(each, Placement)] == ["a", "b", "a", "b"]
+
+
+def test_a_pod_that_does_not_count_itself_may_go_where_the_most_are() -> None:
+    made = cluster(in_zone("a", "x"), in_zone("b", "y"))
+    made.bind(web("q"), "a")
+    assert feasible(made, web("p", spread(), labels={"app": "other"})) == ["a", "b"]
+
+
+def test_reasons_tell_uneven_domains_from_missing_labels() -> None:
+    made = cluster(in_zone("a", "x"), in_zone("b", "y", cpu="0"), in_zone("c", None))
+    made.bind(web("q"), "a")
+    text = "node(s) didn't match pod topology spread constraints"
+    found = made.cycle.decide(made.pod(web("p", spread(), requests={"cpu": "1"})))
+    assert isinstance(found, Unplaced)
+    assert found.message == (
+        f"0/3 nodes are available: 1 Insufficient cpu, 1 {text}, 1 {text} (missing required label)."
+    )
+    assert found.resolvable == ("a",), "no pod that leaves gives a node a label"
+
+
+def test_the_first_constraint_that_is_not_met_gives_the_reason() -> None:
+    """Zone x is full, and ``a`` has no rack."""
+    nodes = in_zone("a", "x"), in_zone("b", "x", labels={"rack": "1"}), in_zone("c", "y", labels={"rack": "2"})
+    made = cluster(*nodes)
+    made.bind(web("q"), "b")
+    row = made.matrix.row_of("a")
+    assert row is not None
+    first, then = (
+        made.cycle.probe(made.pod(web("p", *each)), row)
+        for each in ((spread(), spread("rack")), (spread("rack"), spread()))
+    )
+    assert [each.text for each in first] == ["node(s) didn't match pod topology spread constraints"]
+    assert [each.text for each in then] == [f"{first[0].text} (missing required label)"]
+
+
+def test_only_nodes_with_all_topology_keys_make_domains() -> None:
+    """The pods on ``c`` would fill zone y, but ``c`` has no rack; and without its zone the smallest is x."""
+    nodes = in_zone("a", "x", labels={"rack": "1"}), in_zone("b", "y", labels={"rack": "2"}), in_zone("c", "z")
+    made = cluster(*nodes)
+    made.bind(web("q"), "a")
+    made.bind(web("r"), "b")
+    assert feasible(made, web("p", spread(), spread("rack"))) == ["a", "b"]
+    assert feasible(made, web("p", spread())) == ["c"]
+
+
+def test_too_few_domains_count_as_if_there_were_an_empty_one() -> None:
+    made = cluster(in_zone("a", "x"), in_zone("b", "y"))
+    made.bind(web("q"), "a")
+    made.bind(web("r"), "b")
+    assert feasible(made, web("p", spread(minDomains=2))) == ["a", "b"]
+    assert feasible(made, web("p", spread(minDomains=3))) == []
+
+
+def test_nodes_that_affinity_rules_out_make_no_domain_unless_that_is_ignored() -> None:
+    made = cluster(in_zone("a", "x", labels={"disk": "ssd"}), in_zone("b", "y"))
+    made.bind(web("q"), "a")
+    here = {"nodeSelector": {"disk": "ssd"}}
+    assert feasible(made, web("p", spread(), **here)) == ["a"]
+    assert feasible(made, web("p", spread(nodeAffinityPolicy="Ignore"), **here)) == []
+
+
+def test_tainted_nodes_make_a_domain_unless_taints_are_honoured() -> None:
+    taint = {"key": "k", "value": "v", "effect": "NoSchedule"}
+    made = cluster(in_zone("a", "x"), in_zone("b", "y", taints=[taint]))
+    made.bind(web("q"), "a")
+    assert feasible(made, web("p", spread())) == []
+    assert feasible(made, web("p", spread(nodeTaintsPolicy="Honor"))) == ["a"]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"namespace": "elsewhere"},
+        {"labels": {"app": "db"}},
+        {"deletionTimestamp": "2026-01-01T00:00:00Z"},
+    ],
+)
+def test_pods_elsewhere_with_other_labels_or_being_deleted_do_not_count(other: Object) -> None:
+    made = cluster(in_zone("a", "x"), in_zone("b", "y"))
+    pod = web("q")
+    made.bind(pod, "a")
+    assert feasible(made, web("p", spread())) == ["b"]
+    pod["metadata"] |= other
+    made.matrix.pod_removed("uid-q")
+    made.bind(pod, "a")
+    assert feasible(made, web("p", spread())) == ["a", "b"]
+
+
+def test_a_pod_counts_no_more_once_it_is_being_deleted_or_has_ended() -> None:
+    made = cluster(in_zone("a", "x"), in_zone("b", "y"))
+    asked = web("p", spread())
+    for change in ({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}, {"status": {"phase": "Succeeded"}}):
+        pod = web("q")
+        made.bind(pod, "a")
+        assert feasible(made, asked) == ["b"]
+        for part, fields in change.items():
+            pod[part] |= fields
+        made.bind(pod, "a")
+        assert feasible(made, asked) == ["a", "b"]
+
+
+def test_a_selector_of_all_pods_counts_none_of_them_as_in_kubernetes() -> None:
+    made = cluster(in_zone("a", "x"), in_zone("b", "y"))
+    for i in range(3):
+        made.bind(web(f"q{i}"), "a")
+    assert feasible(made, web("p", spread(labelSelector={}))) == ["a", "b"]
+    assert feasible(made, web("p", spread(labelSelector=None))) == ["a", "b"]
+
+
+def test_match_label_keys_count_only_pods_with_the_same_values() -> None:
+    made = cluster(in_zone("a", "x"), in_zone("b", "y"))
+    made.bind(web("q", labels={**WEB, "hash": "1"}), "a")
+    keyed = spread(matchLabelKeys=["hash", "no-such-label"])
+    assert feasible(made, web("p", keyed, labels={**WEB, "hash": "1"})) == ["b"]
+    assert feasible(made, web("p", keyed, labels={**WEB, "hash": "2"})) == ["a", "b"]
+    assert feasible(made, web("p", keyed)) == ["b"]
+
+
+def test_a_node_that_moves_to_another_zone_takes_its_pods_along() -> None:
+    made = cluster(in_zone("a", "x"), in_zone("b", "x"), in_zone("c", "y"))
+    made.bind(web("q"), "a")
+    assert feasible(made, web("p", spread())) == ["c"]
+    made.apply(in_zone("a", "y"))
+    assert feasible(made, web("p", spread())) == ["b"]
+    made.matrix.node_removed("a")
+    assert feasible(made, web("p", spread())) == ["b", "c"]
+
+
+# -- soft constraints ---------------------------------------------------------------------------------------------
+
+
+def test_domains_with_fewer_pods_score_higher_weighed_by_how_many_domains_there_are() -> None:
+    made = cluster(in_zone("a", "x"), in_zone("b", "y"), in_zone("c", "y"))
+    for i in range(4):
+        made.bind(web(f"q{i}"), "a")
+    made.bind(web("r"), "b")
+    many, few = floor(4 * log(2 + 2) + 0.5), floor(1 * log(2 + 2) + 0.5)
+    low = 100 * few // many
+    assert scores(made, web("p", spread(soft=True))) == {"a": low, "b": 100, "c": 100}
+
+
+def test_a_larger_skew_waters_differences_down() -> None:
+    made = cluster(in_zone("a", "x"), in_zone("b", "y"))
+    made.bind(web("q"), "a")
+    strict, lax = (scores(made, web("p", spread(soft=True, maxSkew=skew)))["a"] for skew in (1, 5))
+    assert strict == 0
+    assert lax == 100 * 4 // floor(log(4) + 4 + 0.5)
+
+
+def test_where_the_node_is_the_domain_only_its_own_pods_count() -> None:
+    """Two nodes that call themselves the same are still two."""
+    made = cluster(a_node("a", labels={HOSTNAME: "same"}), a_node("b", labels={HOSTNAME: "same"}))
+    made.bind(web("q"), "a")
+    assert scores(made, web("p", spread(HOSTNAME, soft=True))) == {"a": 0, "b": 100}
+
+
+def test_nodes_without_the_label_score_nothing_and_are_no_measure() -> None:
+    made = cluster(in_zone("a", "x"), in_zone("b", "y"), in_zone("c", None))
+    for i in range(2):
+        made.bind(web(f"q{i}"), "a")
+        made.bind(web(f"r{i}"), "c")
+    assert scores(made, web("p", spread(soft=True))) == {"a": 0, "b": 100, "c": 0}
+
+
+def test_without_any_pod_all_nodes_are_equally_good() -> None:
+    made = cluster(in_zone("a", "x"), in_zone("b", "y"))
+    assert scores(made, web("p", spread(soft=True))) == {"a": 100, "b": 100}
+
+
+def test_pods_on_nodes_that_do_not_fit_count_but_their_domains_do_not() -> None:
+    made = cluster(in_zone("a", "x"), in_zone("b", "y"), in_zone("c", "z", cpu="0"), in_zone("d", "x", cpu="0"))
+    made.bind(web("q"), "b")
+    for i in range(3):
+        made.bind(web(f"r{i}"), "d")
+    most, least = floor(3 * log(2 + 2) + 0.5), floor(log(2 + 2) + 0.5)
+    found = scores(made, web("p", spread(soft=True), requests={"cpu": "1"}))
+    assert found == {"a": 100 * least // most, "b": 100}
+
+
+def test_scores_follow_when_another_node_becomes_full() -> None:
+    """With ``c`` there are three domains, and a pod weighs more; without it two."""
+    made = cluster(in_zone("a", "x"), in_zone("b", "y"), in_zone("c", "z"))
+    for i in range(5):
+        made.bind(web(f"q{i}"), "a")
+    made.bind(web("r"), "b")
+    asked = web("p", spread(soft=True), requests={"cpu": "1"})
+    three = [floor(5 * log(5) + 0.5), floor(log(5) + 0.5)]
+    assert scores(made, asked)["b"] == 100 * (three[0] - three[1]) // three[0]
+    made.bind(a_pod("large", {"cpu": "4"}), "c")
+    two = [floor(5 * log(4) + 0.5), floor(log(4) + 0.5)]
+    assert scores(made, asked) == {"a": 100 * two[1] // two[0], "b": 100}
+
+
+# -- defaults -----------------------------------------------------------------------------------------------------
+
+
+def test_pods_behind_a_service_are_spread_by_default_over_nodes_and_zones() -> None:
+    made = cluster(in_zone("a", "x"), in_zone("b", "x"), in_zone("c", "y"))
+    made.bind(a_pod("q", labels=WEB), "a")
+    asked = a_pod("p", labels=WEB)
+    assert set(scores(made, asked).values()) == {0}, "nobody selects it"
+    tell(made, SERVICES, "web", WEB)
+    raw = {
+        "a": floor(log(5) + 2 + log(4) + 4 + 0.5),
+        "b": floor(2 + log(4) + 4 + 0.5),
+        "c": 6,
+    }
+    assert scores(made, asked) == {name: 100 * (raw["a"] + 6 - each) // raw["a"] for name, each in raw.items()}
+    assert list(made.around.removed(SERVICES, "default", "web")) == []
+    assert set(scores(made, asked).values()) == {0}
+
+
+def test_the_system_defaults_score_nodes_without_a_zone_by_their_own_pods() -> None:
+    made = cluster(a_node("a", labels={HOSTNAME: "a"}), a_node("b", labels={HOSTNAME: "b"}))
+    tell(made, SERVICES, "web", WEB)
+    for i in range(9):
+        made.bind(a_pod(f"q{i}", labels=WEB), "a")
+    found = scores(made, a_pod("p", labels=WEB))
+    assert found["b"] == 100 > found["a"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "resource", "selector"),
+    [
+        ("ReplicaSet", REPLICA_SETS, {"matchLabels": WEB}),
+        ("StatefulSet", STATEFUL_SETS, {"matchExpressions": [{"key": "app", "operator": "In", "values": ["web"]}]}),
+        ("ReplicationController", REPLICATION_CONTROLLERS, WEB),
+    ],
+)
+def test_pods_of_a_controller_are_spread_by_default(kind: str, resource: Resource, selector: Object) -> None:
+    made = cluster(in_zone("a", "x"), in_zone("b", "y"))
+    tell(made, resource, "r", selector)
+    tell(made, resource, "r", selector, namespace="elsewhere")
+    made.bind(a_pod("q", labels=WEB), "a")
+    found = scores(made, owned(a_pod("p", labels=WEB), kind, "r"))
+    assert found["b"] == 100 > found["a"]
+    assert set(scores(made, owned(a_pod("p", labels=WEB), kind, "other")).values()) == {0}
+    assert set(scores(made, owned(a_pod("p", labels=WEB), "Job", "r")).values()) == {0}
+
+
+def test_a_pod_with_constraints_of_its_own_gets_no_defaults() -> None:
+    made = cluster(in_zone("a", "x"), in_zone("b", "y"))
+    tell(made, SERVICES, "web", WEB)
+    made.bind(a_pod("q", labels=WEB), "a")
+    assert set(scores(made, web("p", spread(maxSkew=5))).values()) == {0}
+
+
+def test_default_constraints_of_the_configuration_hold_as_well() -> None:
+    listed = [{"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}]
+    args = {"defaultingType": "List", "defaultConstraints": listed}
+    made = cluster(in_zone("a", "x"), in_zone("b", "y"), pluginConfig=[{"name": NAME, "args": args}])
+    made.bind(a_pod("q", labels=WEB), "a")
+    assert feasible(made, a_pod("p", labels=WEB)) == ["a", "b"]
+    tell(made, SERVICES, "web", WEB)
+    assert feasible(made, a_pod("p", labels=WEB)) == ["b"]
+    assert feasible(made, a_pod("p", labels={"app": "other"})) == ["a", "b"]
+
+
+def test_siblings_are_those_that_all_services_and_the_controller_select() -> None:
+    made = cluster(in_zone("a", "x"), in_zone("b", "y"))
+    tell(made, SERVICES, "web", WEB)
+    tell(made, SERVICES, "green", {"colour": "green"})
+    tell(made, SERVICES, "db", {"app": "db"})
+    tell(made, SERVICES, "headless", None)
+    tell(made, REPLICA_SETS, "r", {"matchLabels": {"hash": "1"}})
+    pod = owned(a_pod("p", labels={**WEB, "colour": "green", "hash": "1"}), "ReplicaSet", "r")
+    assert str(made.around.selectors.of(made.pod(pod))) == "app=web,colour=green,hash=1"
+    tell(made, SERVICES, "green", {"colour": "blue"})
+    assert str(made.around.selectors.of(made.pod(pod))) == "app=web,hash=1"
+    made.around.removed(REPLICA_SETS, "default", "r")
+    assert str(made.around.selectors.of(made.pod(pod))) == "app=web"
+    assert made.around.selectors.of(made.pod(a_pod("p", labels={"colour": "green"}))) is None

@@ -1,0 +1,132 @@
+"""Which events wake a pod that topology spreading turned away, and which leave it alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from clusters import Cluster, a_node, a_pod
+from headgate.scheduling import events
+from headgate.scheduling.contract import Unplaced
+from headgate.scheduling.events import Event
+from headgate.scheduling.pod import Pod
+from headgate.waiting.waker import Waker, stirred
+
+Object = dict[str, Any]
+WEB = {"app": "web"}
+HARD = {
+    "maxSkew": 1,
+    "topologyKey": "zone",
+    "whenUnsatisfiable": "DoNotSchedule",
+    "labelSelector": {"matchLabels": WEB},
+}
+SOFT = {**HARD, "topologyKey": "rack", "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": {}}
+TAINT = [{"key": "k", "value": "v", "effect": "NoSchedule"}]
+CLUSTER = Cluster()
+
+
+def spread_pod(**more: Any) -> Object:
+    return a_pod("p", labels=WEB, topologySpreadConstraints=[{**HARD, **more}, SOFT])
+
+
+def wakers_of(pod: Object, **profile: Any) -> tuple[Waker, ...]:
+    """Of a pod that finds its zone full and the other tainted."""
+    cluster = Cluster(a_node("a", labels={"zone": "x"}), a_node("b", labels={"zone": "y"}, taints=TAINT), **profile)
+    wire = {"metadata": {"name": "s", "namespace": "default"}, "spec": {"selector": WEB}}
+    for resource in cluster.around.watched():
+        if resource.plural == "services":
+            cluster.around.applied(resource, wire)
+    cluster.bind(a_pod("q", labels=WEB), "a")
+    found = cluster.cycle.decide(cluster.pod(pod))
+    assert isinstance(found, Unplaced), found
+    return next(each.wakers for each in found.rejections if each.plugin == "PodTopologySpread")
+
+
+def pod_of(wire: Object, node: str = "", namespace: str = "default") -> Pod:
+    metadata = {**wire["metadata"], "namespace": namespace}
+    return CLUSTER.pod({**wire, "metadata": metadata, "spec": {**wire["spec"], "nodeName": node}})
+
+
+def wakes(wakers: tuple[Waker, ...], *happened: Event) -> bool:
+    assert happened, "nothing happened"
+    return any(stirred(wakers, each) for each in happened)
+
+
+@pytest.mark.parametrize("action", [events.ADD, events.DELETE])
+def test_a_pod_that_counts_wakes_when_it_comes_to_a_node_or_leaves_it(action: str) -> None:
+    waiting = wakers_of(spread_pod())
+
+    def happened(pod: Pod) -> Event:
+        resource = events.ASSIGNED_POD if pod.node_name else events.UNSCHEDULABLE_POD
+        old, new = (pod, None) if action == events.DELETE else (None, pod)
+        return Event(resource, action, old, new)
+
+    assert wakes(waiting, happened(pod_of(a_pod("q", labels=WEB), "a")))
+    assert not wakes(waiting, happened(pod_of(a_pod("q", labels={"app": "db"}), "a")))
+    assert not wakes(waiting, happened(pod_of(a_pod("q", labels=WEB), "a", namespace="other")))
+    assert not wakes(waiting, happened(pod_of(a_pod("q", labels=WEB))))
+
+
+def test_a_pod_whose_labels_change_wakes_if_it_counts_otherwise_now() -> None:
+    waiting = wakers_of(spread_pod())
+    plain, more, other = (
+        pod_of(a_pod("q", labels=each), "a") for each in (WEB, {**WEB, "version": "2"}, {"app": "db"})
+    )
+    assert wakes(waiting, *events.of_pod_update(plain, other))
+    assert wakes(waiting, *events.of_pod_update(other, plain))
+    assert not wakes(waiting, *events.of_pod_update(plain, more))
+
+
+def test_the_pod_itself_wakes_when_it_counts_otherwise_or_is_compared_with_others() -> None:
+    waiting = wakers_of(spread_pod(matchLabelKeys=["hash"]))
+    wire = spread_pod(matchLabelKeys=["hash"])
+
+    def relabelled(labels: dict[str, str]) -> Pod:
+        return pod_of({**wire, "metadata": {**wire["metadata"], "labels": labels}})
+
+    plain = relabelled(WEB)
+    assert wakes(waiting, *events.of_pod_update(plain, relabelled({"app": "db"})))
+    assert wakes(waiting, *events.of_pod_update(plain, relabelled({**WEB, "hash": "1"})))
+    assert not wakes(waiting, *events.of_pod_update(plain, relabelled({**WEB, "version": "1"})))
+
+
+def test_a_new_toleration_wakes_only_where_taints_are_honoured() -> None:
+    tolerant = {"tolerations": [{"operator": "Exists"}]}
+    for policy, expected in (("Honor", True), ("Ignore", False)):
+        # Tainted zones count unless they are honoured; then the pod waits for a second zone to make up the number.
+        wire = spread_pod(nodeTaintsPolicy=policy, minDomains=2)
+        waiting = wakers_of(wire)
+        more = {**wire, "spec": {**wire["spec"], **tolerant}}
+        assert wakes(waiting, *events.of_pod_update(pod_of(wire), pod_of(more))) is expected
+
+
+def test_nodes_wake_when_they_join_leave_or_move_between_domains() -> None:
+    waiting = wakers_of(spread_pod())
+    plain, there, moved = (a_node("c", labels=each) for each in ({}, {"zone": "z"}, {"zone": "x"}))
+    assert wakes(waiting, Event(events.NODE, events.ADD, None, there))
+    assert not wakes(waiting, Event(events.NODE, events.ADD, None, plain))
+    assert wakes(waiting, Event(events.NODE, events.DELETE, there, None))
+    assert not wakes(waiting, Event(events.NODE, events.DELETE, plain, None))
+    assert wakes(waiting, *events.of_node_update(plain, there))
+    assert wakes(waiting, *events.of_node_update(there, plain))
+    assert wakes(waiting, *events.of_node_update(there, moved))
+    other = a_node("c", labels={"zone": "z", "rack": "1"})
+    assert not wakes(waiting, *events.of_node_update(there, other)), "racks are a soft matter"
+
+
+def test_a_node_with_other_taints_wakes_if_it_has_a_domain() -> None:
+    waiting = wakers_of(spread_pod())
+    cases: list[tuple[dict[str, str], bool]] = [({"zone": "z"}, True), ({}, False)]
+    for labels, expected in cases:
+        old, new = a_node("c", labels=labels, taints=TAINT), a_node("c", labels=labels)
+        assert wakes(waiting, *events.of_node_update(old, new)) is expected
+
+
+def test_pods_turned_away_by_default_constraints_wake_whenever_a_pod_or_a_domain_changes() -> None:
+    listed = [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}]
+    args = {"defaultingType": "List", "defaultConstraints": listed}
+    waiting = wakers_of(a_pod("p", labels=WEB), pluginConfig=[{"name": "PodTopologySpread", "args": args}])
+    assert wakes(waiting, Event(events.ASSIGNED_POD, events.DELETE, pod_of(a_pod("q", labels=WEB), "a"), None))
+    assert wakes(waiting, Event(events.NODE, events.ADD, None, a_node("c", labels={"zone": "z"})))
+    assert not wakes(waiting, Event(events.NODE, events.ADD, None, a_node("c")))
