@@ -225,6 +225,12 @@ class NoWay(msgspec.Struct, frozen=True):
     reason: str
 
 
+class Ends(msgspec.Struct, frozen=True):
+    """The search for a way out is over: nothing that was said before counts, and nobody else is asked."""
+
+    reason: str
+
+
 class Trial(Protocol):
     """One node while pods are moved there and away in thought; at the end of the ``with`` all is as it was."""
 
@@ -265,7 +271,7 @@ class Ground(Protocol):
 class PostFilter(Plugin, Protocol):
     """Looks for a way out for a pod that fits nowhere. A text says why none is looked for; promises stand then."""
 
-    def post_filter(self, pod: Pod, unplaced: Unplaced, ground: Ground, /) -> Nominated | NoWay | str: ...
+    def post_filter(self, pod: Pod, unplaced: Unplaced, ground: Ground, /) -> Nominated | NoWay | Ends | str: ...
 
 
 class Reserve(Plugin, Protocol):
@@ -362,6 +368,8 @@ class Unplaced(msgspec.Struct, frozen=True):
     message: str
     rejections: tuple[Rejection, ...] = ()
     is_error: bool = False
+    is_early: bool = False
+    """One plugin turned the pod away before those behind it had looked at it at all."""
     resolvable: tuple[str, ...] = ()
     """Names of the nodes where taking pods away may help, in order."""
     nominated: Nominated | None = None

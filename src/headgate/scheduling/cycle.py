@@ -18,6 +18,7 @@ import numpy as np
 from headgate.scheduling import fit_error
 from headgate.scheduling.columns import Ints, Rows
 from headgate.scheduling.contract import (
+    Ends,
     Keyed,
     Lineup,
     Nominated,
@@ -314,7 +315,8 @@ class Cycle:
     def _refuse(self, refused: Refused, shape: Shape) -> Unplaced:
         text = refused.reason.text
         counts = {name: Counter({text: self.matrix.count}) for name in refused.plugins}
-        return Unplaced(fit_error.before_any_node(self.matrix.count, text), self._rejections(shape, counts))
+        message = fit_error.before_any_node(self.matrix.count, text)
+        return Unplaced(message, self._rejections(shape, counts), is_early=refused.reason.unresolvable)
 
     def _rejections(self, shape: Shape, counts: dict[str, Counter[str]]) -> tuple[Rejection, ...]:
         return tuple(
@@ -342,6 +344,9 @@ class Cycle:
                 meter.end(began_s, SUCCESS if isinstance(found, Nominated) else status)
             if isinstance(found, Nominated):
                 return msgspec.structs.replace(unplaced, nominated=found, promise=found.node_name)
+            if isinstance(found, Ends):
+                texts, promise = [found.reason], None
+                break
             if isinstance(found, NoWay):
                 promise = ""
             texts.append(found.reason if isinstance(found, NoWay) else found)

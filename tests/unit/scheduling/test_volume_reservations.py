@@ -197,3 +197,20 @@ def test_a_pod_that_waits_for_its_claim_is_tried_again_when_that_comes_and_for_n
     assert world.where("p") is Where.UNSCHEDULABLE
     world.tell(a_claim("c", on_class="s"))
     assert [write.name for write in world.writes] == ["c"]
+
+
+def test_a_pod_that_was_refused_before_anyone_else_looked_is_told_so_in_known_words() -> None:
+    world = Storing()
+    world.show(with_claim("p"))
+    world.step()
+    said = '0/2 nodes are available: persistentvolumeclaim "c" not found. not found'
+    assert world.statuses == {"p": f"Unschedulable: {said}"}
+
+
+def test_preemption_remembers_what_it_said_about_pods_with_volumes() -> None:
+    away = a_volume("v", claim="c", at={HOST: ["n9"]}, labels={"a": "b"})
+    world = Storing(a_claim("c", volume="v"), away)
+    world.show(with_claim("p"), with_claim("q"))
+    world.step()
+    helps = "preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."
+    assert [text.endswith(helps) for text in world.statuses.values()] == [True, True]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from headgate.scheduling.contract import SKIP, Ground, Reason, Refusal, Skip, Unplaced
+from headgate.scheduling.contract import SKIP, Ends, Ground, Reason, Refusal, Skip, Unplaced
 from headgate.scheduling.events import own_update
 from headgate.scheduling.nodes import NodeMatrix
 from headgate.scheduling.pod import Pod
@@ -29,5 +29,8 @@ class DynamicResources:
     def wakers(self, shape: Shape, /) -> tuple[Waker, ...]:
         return own_update()
 
-    def post_filter(self, pod: Pod, unplaced: Unplaced, ground: Ground, /) -> str:
-        return "" if pod.shape.has_claims else "no new claims to deallocate"
+    def post_filter(self, pod: Pod, unplaced: Unplaced, ground: Ground, /) -> str | Ends:
+        if pod.shape.has_claims:
+            return ""
+        # kube-scheduler's looks for the notes it made when it first looked at the pod, and fails where it did not.
+        return Ends("not found") if unplaced.is_early else "no new claims to deallocate"

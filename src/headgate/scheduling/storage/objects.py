@@ -93,6 +93,10 @@ class Volume(msgspec.Struct, frozen=True):
     handle: str = ""
     is_csi: bool = False
 
+    def __hash__(self) -> int:
+        """Labels have none; and what has another value has another revision."""
+        return hash((self.name, self.revision))
+
     @property
     def is_free(self) -> bool:
         return self.claim is None and self.is_available and not self.is_deleting
