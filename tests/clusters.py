@@ -9,7 +9,7 @@ import msgspec
 from headgate.scheduling import cluster as surroundings
 from headgate.scheduling.configuration.parsing import parse_configuration
 from headgate.scheduling.configuration.values import Configuration
-from headgate.scheduling.contract import Lineup
+from headgate.scheduling.contract import Lineup, Reserve
 from headgate.scheduling.cycle import Cycle
 from headgate.scheduling.node import Node, read_node
 from headgate.scheduling.nominations import Nominations
@@ -87,8 +87,10 @@ class Cluster:
         self.matrix = self.around.matrix
         for each in nodes:
             self.matrix.node_applied(node_of(each))
+        self.reserving: tuple[Reserve, ...] = ()
         if lineup is None:
-            lineup = a_team(self.around, **profile).lineup
+            team = a_team(self.around, **profile)
+            lineup, self.reserving = team.lineup, team.around["reserve"]
             lineup = lineup if preempts else msgspec.structs.replace(lineup, post_filters=())
         self.promises: Nominations[Pod] = Nominations()
         self.cycle = Cycle(self.matrix, lineup, percentage, self.promises)

@@ -50,6 +50,7 @@ def test_drawn_clusters_are_filled_alike(arena: Arena, first: int, share: int, r
     else:
         begin = first + share * CASES_PER_TEST
         cases = [draw_case(number) for number in range(begin, begin + CASES_PER_TEST)]
+    arena.lay_out(cases)
     found = [(case.number, find_difference(case, arena.play(case))) for case in cases]
     differing = [f"case {number}: {text}\nreplay it: {REPLAY} {number}" for number, text in found if text]
     assert not differing, f"{len(differing)} of {len(cases)} clusters differ:\n\n" + "\n\n".join(differing[:5])

@@ -8,34 +8,59 @@ again while its cluster is there: nothing leaves the queue of those that wait ea
 
 from __future__ import annotations
 
+import http.client
 import json
-from collections.abc import Iterable
+import re
+import ssl
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
 
-from harness.processes import Process
+from harness.processes import Process, free_ports
 from harness.real import RealServer
+from harness.scheduling import wait_for
 from harness.server import JSON_TYPE
 from harness.users import ALICE
 from headgate.kube import resource
+from headgate.scheduling.storage import part
 from real.placements.cases import PROFILES, STANDING, Case
 from real.placements.log import VERBOSITY, Attempt, Log
 
 Object = dict[str, Any]
 
 WAIT_S = 100
+MERGE_TYPE = {"Content-Type": "application/merge-patch+json"}
+HANDLED = re.compile(
+    r'^scheduler_event_handling_duration_seconds_count\{event="(?:storage.k8s.io/)?(\w+)Add"\} (\d+)', re.MULTILINE
+)
+LAST = {
+    "apiVersion": "v1",
+    "kind": "PersistentVolume",
+    "spec": {
+        "accessModes": ["ReadWriteOnce"],
+        "capacity": {"storage": "1"},
+        "storageClassName": "of-no-case",
+        "hostPath": {"path": "/"},
+    },
+}
 # All but Events, of which the scheduler would write one per pod: that costs as much as half a binding.
 ROLE_RULES = [
     {"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch", "update", "patch", "delete"]},
     {"apiGroups": [""], "resources": ["pods/binding"], "verbs": ["create"]},
 ]
 RESOURCES = {
+    "CSIDriver": part.CSI_DRIVERS,
+    "CSINode": part.CSI_NODES,
+    "CSIStorageCapacity": part.CAPACITIES,
     "ClusterRole": resource.CLUSTER_ROLES,
     "ClusterRoleBinding": resource.Resource("rbac.authorization.k8s.io", "v1", "clusterrolebindings", namespaced=False),
     "Namespace": resource.NAMESPACES,
     "Node": resource.NODES,
+    "PersistentVolume": part.VOLUMES,
+    "PersistentVolumeClaim": part.CLAIMS,
     "Pod": resource.PODS,
     "PriorityClass": resource.Resource("scheduling.k8s.io", "v1", "priorityclasses", namespaced=False),
     "ReplicaSet": resource.REPLICA_SETS,
@@ -43,6 +68,7 @@ RESOURCES = {
     "RuntimeClass": resource.Resource("node.k8s.io", "v1", "runtimeclasses", namespaced=False),
     "Service": resource.SERVICES,
     "StatefulSet": resource.STATEFUL_SETS,
+    "StorageClass": part.CLASSES,
 }
 
 
@@ -69,13 +95,21 @@ class Arena:
         config.write_text(yaml.safe_dump(self._configuration(folder)))
         log.touch()
         self.log = Log(log)
+        self._storage: dict[str, list[Object]] = {}
+        (port,) = free_ports(1)
         self._scheduler = Process(
             [
-                *(str(programs / "kube-scheduler"), f"--config={config}", "--secure-port=0"),
-                *(f"--vmodule={VERBOSITY}", "--feature-gates=SchedulerPopFromBackoffQ=false"),
+                *(str(programs / "kube-scheduler"), f"--config={config}", f"--vmodule={VERBOSITY}"),
+                *(f"--secure-port={port}", "--bind-address=127.0.0.1", f"--cert-dir={folder / 'certificates'}"),
+                *("--authentication-skip-lookup", "--authorization-always-allow-paths=/metrics"),
+                "--feature-gates=SchedulerPopFromBackoffQ=false",
             ],
             log,
         )
+        # It makes its certificate itself, and signs for nobody.
+        trusting = ssl._create_unverified_context()
+        self._metrics = http.client.HTTPSConnection("127.0.0.1", port, timeout=60, context=trusting)
+        wait_for(self._is_up, self._scheduler)
 
     def _configuration(self, folder: Path) -> Object:
         account = yaml.safe_load(self._server.kubeconfig.read_text())
@@ -110,20 +144,64 @@ class Arena:
         for namespace in sorted({name.partition("/")[0] for name in pods if not attempts[name].node}):
             waiting = f"{resource.PODS.collection(namespace)}?fieldSelector=spec.nodeName%3D"
             self._send("DELETE", waiting, {"gracePeriodSeconds": 0})
-        return Played(nodes, pods, [each for name, each in attempts.items() if name in pods], self._standing)
+        around = [*self._standing, *self._storage.pop(case.name)]
+        return Played(nodes, pods, [each for name, each in attempts.items() if name in pods], around)
+
+    def lay_out(self, cases: Sequence[Case]) -> None:
+        """Make the storage of all cases, and wait until the scheduler has it."""
+        before = self._handled()
+        made: Counter[str] = Counter()
+        for case in cases:
+            self._storage[case.name] = [self._store(each) for each in case.storage]
+            made.update(each["kind"] for each in case.storage)
+        if not made:
+            return
+        # Comes behind the changes of all other volumes.
+        self._store({"metadata": {"name": f"{cases[-1].name}-is-last"}, **LAST})
+        made["PersistentVolume"] += 1
+
+        def all_seen() -> bool:
+            now = self._handled()
+            return all(now[kind] >= before[kind] + count for kind, count in made.items())
+
+        wait_for(all_seen, self._scheduler, 60)
+
+    def _store(self, wanted: Object) -> Object:
+        made = self.create(wanted)
+        if "status" not in wanted:
+            return made
+        path = f"{part.VOLUMES.object('', made['metadata']['name'])}/status"
+        return self._send("PATCH", path, {"status": wanted["status"]}, MERGE_TYPE)
+
+    def _handled(self) -> Counter[str]:
+        """How many objects of each kind the scheduler has been told of."""
+        self._metrics.request("GET", "/metrics")
+        said = self._metrics.getresponse().read().decode()
+        return Counter({kind: int(count) for kind, count in HANDLED.findall(said)})
 
     def create(self, wanted: Object) -> Object:
         collection = RESOURCES[wanted["kind"]].collection(wanted["metadata"].get("namespace"))
         return self._send("POST", collection, wanted)
 
-    def _send(self, method: str, path: str, body: Object | None = None) -> Object:
+    def _is_up(self) -> bool:
+        try:
+            self._handled()
+            return True
+        except OSError:
+            self._metrics.close()
+            return False
+
+    def _send(
+        self, method: str, path: str, body: Object | None = None, headers: Mapping[str, str] = JSON_TYPE
+    ) -> Object:
         sent = None if body is None else json.dumps(body).encode()
-        answer = self._server.request(method, path, JSON_TYPE, sent)
+        answer = self._server.request(method, path, headers, sent)
         assert answer.status in (200, 201), (method, path, body, answer)
         found: Object = answer.json()
         return found
 
     def stop(self) -> None:
+        self._metrics.close()
         self._scheduler.stop()
         self._server.disconnect()
         self._server.stop()

@@ -5,12 +5,13 @@ from __future__ import annotations
 from random import Random
 from typing import Any, NamedTuple
 
-from real.placements import between, pods, spread
+from real.placements import between, pods, spread, volumes
 from real.placements.between import add_rules_between
 from real.placements.nodes import draw_node
 from real.placements.pods import draw_pod
 from real.placements.rules import add_rules
 from real.placements.spread import add_spread
+from real.placements.volumes import Storage, add_volumes
 
 Object = dict[str, Any]
 
@@ -19,14 +20,17 @@ PROFILES: dict[str, Object] = {
     "without-preemption": {"plugins": {"multiPoint": {"disabled": [*_NOT_HERE, {"name": "DefaultPreemption"}]}}},
 }
 """By the name of the scheduler that pods ask for, as in a configuration."""
-STANDING: tuple[Object, ...] = (*pods.STANDING, *spread.STANDING, *between.STANDING)
+STANDING: tuple[Object, ...] = (*pods.STANDING, *spread.STANDING, *between.STANDING, *volumes.STANDING)
 """Objects that are there from the beginning, in every case."""
 NAMESPACES = ("default", "default", "default", spread.SERVED, spread.SERVED, between.APART)
 
 
 class Case(NamedTuple):
     number: int
+    name: str
     profile: str
+    storage: list[Object]
+    """To be there before anything else."""
     nodes: list[Object]
     pods: list[Object]
 
@@ -39,10 +43,11 @@ def draw_case(number: int, again: int = 0) -> Case:
     is_roomy = draw.random() < 0.6
     nodes = [draw_node(draw, name, is_roomy=is_roomy) for name in names]
     profile = draw.choice(list(PROFILES))
-    families = {each for each in ("rules", "spread", "between") if draw.random() < 0.45}
+    families = {each for each in ("rules", "spread", "between", "volumes") if draw.random() < 0.45}
+    storage = Storage(draw, prefix, names) if "volumes" in families else None
     drawn = []
     for i in range(draw.randint(4, 7)):
-        pod = draw_pod(draw, f"{prefix}-{i}", draw.choice(NAMESPACES), is_modest=is_roomy)
+        pod = draw_pod(draw, f"{prefix}-{i}", "default" if storage else draw.choice(NAMESPACES), is_modest=is_roomy)
         pod["spec"]["schedulerName"] = profile
         if "rules" in families:
             add_rules(draw, pod["spec"], names)
@@ -50,5 +55,7 @@ def draw_case(number: int, again: int = 0) -> Case:
             add_spread(draw, pod)
         if "between" in families:
             add_rules_between(draw, pod["spec"])
+        if storage:
+            add_volumes(draw, pod["spec"], storage)
         drawn.append(pod)
-    return Case(number, profile, nodes, drawn)
+    return Case(number, prefix, profile, storage.objects if storage else [], nodes, drawn)

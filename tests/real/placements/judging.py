@@ -31,7 +31,10 @@ def find_difference(case: Case, played: Played) -> str:
         if difference:
             return f"pod {real.pod}: {difference}\n{_report(played, real, wire)}"
         if real.node:
-            cluster.bind(wire, real.node)
+            pod = cluster.bind(wire, real.node)
+            refused = [said for each in cluster.reserving if (said := each.reserve(pod, real.node))]
+            if refused:
+                return f"pod {real.pod}: cannot be given {real.node}: {refused}"
     return ""
 
 

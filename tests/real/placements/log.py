@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from time import monotonic, sleep
 
-VERBOSITY = "schedule_one=10,node_tree=2"
+VERBOSITY = "schedule_one=10,node_tree=2,binder=4"
 PATIENCE_S = 60.0
 LINE = re.compile(r'[A-Z]\d{4} [\d:.]+ +\d+ [\w.]+:\d+\] "(?P<text>[^"]+)"(?P<rest>.*)')
 VALUE = re.compile(r'(\w+)=("(?:[^"\\]|\\.)*"|\S+)')
@@ -59,6 +59,8 @@ class Log:
             "Unable to schedule pod; no fit; waiting": self._failed,
             "Error scheduling pod; retrying": self._failed,
             "Successfully bound pod to node": self._bound,
+            # A pod whose volumes have to be bound first has its node, and waits for a controller that is not there.
+            "AssumePodVolumes": self._bound,
         }
 
     def forget(self) -> None:
