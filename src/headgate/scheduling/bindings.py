@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from headgate.scheduling.contract import Awaits, Pending, Rejection, Releases, Wait
+from headgate.scheduling.contract import Pending, Rejection, Releases, Wait
 from headgate.scheduling.effects import Bind, Effect, Prepare, Write
 from headgate.scheduling.events import Event
 from headgate.scheduling.meters import (
@@ -178,9 +178,7 @@ class Bindings:
         """Those who began something before the binding say whether it is finished."""
         is_first = way.stage is not Stage.AWAIT
         way.stage = Stage.AWAIT
-        for plugin in way.team.around["preBind"]:
-            if not isinstance(plugin, Awaits):
-                continue
+        for plugin in way.team.awaited:
             found = self._asked(plugin, "awaited", way)
             if isinstance(found, Pending):
                 self._awaiting.park(way.pod.uid, plugin.name, found.wakers, ())

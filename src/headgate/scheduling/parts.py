@@ -77,18 +77,12 @@ class Volumes(msgspec.Struct, frozen=True):
 
     claimed: tuple[Claimed, ...] = ()
     inline: tuple[tuple[str, Object], ...] = ()
+    claims: tuple[str, ...] = ()
+    """The names of claims that the pod names itself."""
+    has_ephemeral: bool = False
 
     def __bool__(self) -> bool:
         return bool(self.claimed or self.inline)
-
-    @property
-    def claims(self) -> tuple[str, ...]:
-        """The names of claims that the pod names itself."""
-        return tuple(each.claim for each in self.claimed if not each.volume)
-
-    @property
-    def has_ephemeral(self) -> bool:
-        return any(each.volume for each in self.claimed)
 
 
 def read_host_ports(spec: Object) -> tuple[HostPort, ...]:
@@ -169,4 +163,5 @@ def read_volumes(volumes: Iterable[Object] | None) -> Volumes:
             claimed.append(Claimed(volume=volume.get("name") or ""))
         else:
             inline += [(kind, volume[kind]) for kind in _INLINE if volume.get(kind) is not None]
-    return Volumes(tuple(claimed), tuple(inline))
+    named = tuple(each.claim for each in claimed if not each.volume)
+    return Volumes(tuple(claimed), tuple(inline), named, has_ephemeral=len(named) < len(claimed))

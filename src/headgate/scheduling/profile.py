@@ -25,7 +25,7 @@ from headgate.scheduling.configuration.values import (
     VolumeBindingArgs,
     Weighted,
 )
-from headgate.scheduling.contract import Lineup, PreEnqueue, QueueSort
+from headgate.scheduling.contract import Awaits, Lineup, PreEnqueue, QueueSort
 from headgate.scheduling.parts import read_spread
 from headgate.scheduling.plugins.allocation import (
     Strategy,
@@ -133,6 +133,8 @@ class Team(msgspec.Struct, frozen=True):
     lineup: Lineup
     around: Mapping[str, tuple[Any, ...]]
     """Those of the points from ``reserve`` to ``postBind``."""
+    awaited: tuple[Awaits, ...]
+    """Those of ``preBind`` that a binding waits for."""
     absent: tuple[str, ...]
     annotations: frozenset[str]
     """The annotations of pods that some plugin reads (``contract.PreEnqueue``)."""
@@ -164,6 +166,7 @@ def assemble(profile: Profile, cluster: Cluster, makers: Mapping[str, Maker] = M
             scores=tuple((each, weights[each.name]) for each in at("score")),
         ),
         around={point: at(point) for point in ("reserve", "permit", "preBind", "bind", "postBind")},
+        awaited=tuple(each for each in at("preBind") if isinstance(each, Awaits)),
         absent=tuple(name for name in profile.plugins() if name not in made),
         annotations=frozenset(name for each in made.values() for name in getattr(each, "annotations", ())),
     )

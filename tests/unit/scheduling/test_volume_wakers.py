@@ -1,0 +1,169 @@
+"""What wakes pods that wait for storage: changes that may help them, and no others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from clusters import Cluster, a_node, a_pod
+from headgate.scheduling import events
+from headgate.scheduling.contract import Wakes
+from headgate.scheduling.events import Event
+from headgate.waiting.waker import stirred
+from storage import (
+    ZONE,
+    Shown,
+    a_capacity,
+    a_claim,
+    a_class,
+    a_csi_node,
+    a_driver,
+    a_volume,
+    an_attachment,
+    claims,
+    hide,
+    show,
+)
+
+POD = a_pod("p", volumes=claims("c"))
+EPHEMERAL = a_pod("p", volumes=[{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {}}}])
+
+
+def with_disk(iqn: str, **spec: Any) -> dict[str, Any]:
+    return a_pod("p", volumes=[{"name": "d", "iscsi": {"iqn": iqn}}], **spec)
+
+
+DISK = with_disk("i")
+TOPOLOGY = [{"matchLabelExpressions": [{"key": ZONE, "values": ["b"]}]}]
+
+
+def wakes(plugin: str, cluster: Cluster, happened: list[Event], pod: dict[str, Any] = POD) -> bool:
+    (found,) = (each for each in cluster.cycle.lineup.filters if each.name == plugin)
+    assert isinstance(found, Wakes)
+    wakers = found.wakers(cluster.pod(pod).shape)
+    return any(stirred(wakers, each) for each in happened)
+
+
+def waiting(*shown: Shown) -> Cluster:
+    cluster = Cluster(a_node("n"))
+    show(cluster, a_class("s", "ebs"), a_claim("c", on_class="s"), *shown)
+    return cluster
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "helps"),
+    [
+        ([], a_volume("v", on_class="s"), True),
+        ([], a_volume("v", on_class="other"), False),
+        ([], a_volume("v", on_class="other", claim="c"), True),
+        ([a_volume("v", on_class="s", phase="Released")], a_volume("v", on_class="s"), True),
+        ([a_volume("v", on_class="s")], a_volume("v", on_class="s", revision="2"), False),
+        ([], a_claim("other", on_class="s"), False),
+        ([], a_claim("c", on_class="s", volume="v"), True),
+        ([], a_class("new"), True),
+        ([], a_class("s", "ebs", allowedTopologies=TOPOLOGY), True),
+        ([], a_class("s", "other"), False),
+        ([], a_driver("ebs", tells_capacity=True), False),
+        ([a_driver("ebs", tells_capacity=True)], a_driver("ebs", tells_capacity=False), True),
+        ([a_driver("ebs", tells_capacity=False)], a_driver("ebs", tells_capacity=True), False),
+        ([], a_capacity("x", "s", "1Gi"), True),
+        ([a_capacity("x", "s", "1Gi")], a_capacity("x", "s", "2Gi"), True),
+        ([a_capacity("x", "s", "2Gi")], a_capacity("x", "s", "1Gi"), False),
+        ([], a_csi_node("n", d=3), False),
+    ],
+)
+def test_who_could_not_bind_volumes(before: list[Shown], after: Shown, helps: bool) -> None:
+    cluster = waiting(*before)
+    assert wakes("VolumeBinding", cluster, show(cluster, after)) is helps
+
+
+@pytest.mark.parametrize(
+    ("after", "helps"),
+    [(a_claim("p-scratch"), True), (a_claim("q-scratch"), True), (a_claim("p-other"), False)],
+)
+def test_claims_of_ephemeral_volumes_are_known_by_how_their_names_end(after: Shown, helps: bool) -> None:
+    cluster = waiting()
+    assert wakes("VolumeBinding", cluster, show(cluster, after), EPHEMERAL) is helps
+
+
+def test_a_volume_that_is_gone_helps_nobody() -> None:
+    cluster = waiting(a_volume("v", on_class="s"))
+    assert not wakes("VolumeBinding", cluster, hide(cluster, a_volume("v")))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "helps"),
+    [
+        ([], a_volume("v"), True),
+        ([a_volume("v", labels={ZONE: "a"})], a_volume("v", labels={ZONE: "a__b"}), True),
+        ([a_volume("v", labels={ZONE: "a"})], a_volume("v", "9Gi", labels={ZONE: "a"}), False),
+        ([], a_class("new"), True),
+        ([], a_class("new", mode="Immediate"), False),
+        ([], a_claim("c", on_class="s", volume="v"), True),
+        ([], a_claim("other"), False),
+    ],
+)
+def test_who_was_in_the_wrong_zone(before: list[Shown], after: Shown, helps: bool) -> None:
+    cluster = waiting(*before)
+    assert wakes("VolumeZone", cluster, show(cluster, after)) is helps
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "helps"),
+    [
+        ([], a_csi_node("n", d=1), True),
+        ([a_csi_node("n", d=1)], a_csi_node("n", d=2), True),
+        ([a_csi_node("n", d=2)], a_csi_node("n", d=1), False),
+        ([a_csi_node("n", d=2)], a_csi_node("n", d=1, e=1), True),
+        ([], an_attachment("x", "n", "v", "d"), False),
+        ([], a_volume("v"), False),
+    ],
+)
+def test_who_found_no_node_with_room_for_a_volume(before: list[Shown], after: Shown, helps: bool) -> None:
+    cluster = waiting(*before)
+    assert wakes("NodeVolumeLimits", cluster, show(cluster, after)) is helps
+
+
+def test_an_attachment_that_is_gone_makes_room() -> None:
+    cluster = waiting(an_attachment("x", "n", "v", "d"))
+    assert wakes("NodeVolumeLimits", cluster, hide(cluster, an_attachment("x", "n", "v", "d")))
+
+
+@pytest.mark.parametrize(
+    ("plugin", "waits", "gone", "helps"),
+    [
+        ("NodeVolumeLimits", POD, a_pod("gone", volumes=claims("other"), nodeName="n"), True),
+        ("NodeVolumeLimits", POD, a_pod("gone", volumes=claims("other")), False),
+        ("NodeVolumeLimits", POD, a_pod("gone", nodeName="n"), False),
+        ("VolumeRestrictions", POD, a_pod("gone", volumes=claims("c"), nodeName="n"), True),
+        ("VolumeRestrictions", POD, a_pod("gone", volumes=claims("other"), nodeName="n"), False),
+        ("VolumeRestrictions", DISK, a_pod("gone", volumes=[{"name": "d", "iscsi": {"iqn": "i"}}], nodeName="n"), True),
+        (
+            "VolumeRestrictions",
+            DISK,
+            a_pod("gone", volumes=[{"name": "d", "iscsi": {"iqn": "j"}}], nodeName="n"),
+            False,
+        ),
+        ("VolumeBinding", POD, a_pod("gone", volumes=claims("c"), nodeName="n"), False),
+    ],
+)
+def test_pods_that_go_leave_their_volumes(plugin: str, waits: Any, gone: Any, helps: bool) -> None:
+    cluster = waiting()
+    event = Event(events.ASSIGNED_POD, events.DELETE, old=cluster.pod(gone))
+    assert wakes(plugin, cluster, [event], waits) is helps
+
+
+@pytest.mark.parametrize("plugin", ["VolumeBinding", "VolumeZone", "VolumeRestrictions"])
+def test_a_new_node_may_help_all_but_those_whose_drivers_it_does_not_have_yet(plugin: str) -> None:
+    cluster = waiting()
+    assert wakes(plugin, cluster, [Event(events.NODE, events.ADD)])
+    assert not wakes("NodeVolumeLimits", cluster, [Event(events.NODE, events.ADD)])
+    relabelled = wakes(plugin, cluster, [Event(events.NODE, events.NODE_LABEL)])
+    assert relabelled is (plugin != "VolumeRestrictions")
+
+
+def test_waiting_for_a_claim_of_ones_own_is_not_disturbed_by_a_thousand_others() -> None:
+    cluster = waiting()
+    happened = [event for i in range(1000) for event in show(cluster, a_claim(f"c{i}"))]
+    assert not wakes("VolumeBinding", cluster, happened)
