@@ -12,6 +12,19 @@ def cpu_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def is_runnable(pid: int) -> bool:
+    """Whether any of its threads runs, or would if it were given a core."""
+    states = (_read_stat(task) for task in Path(f"/proc/{pid}/task").iterdir())
+    return any(fields[0] == "R" for fields in states if fields)
+
+
+def _read_stat(task: Path) -> list[str]:
+    try:
+        return (task / "stat").read_text().rsplit(")", 1)[1].split()
+    except OSError:
+        return []  # it ended meanwhile
+
+
 def resident_bytes(pid: int) -> int:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 

@@ -50,7 +50,8 @@ SPEED_HEADS: Final = (
     "of the raw limit",
     "of kube-scheduler's",
     "the same from the start of the process",
-    "CPU µs per pod",
+    "CPU µs per pod, all told",
+    "CPU µs per pod until bound, of kube-scheduler's round",
     "own CPU, of kube-scheduler's",
 )
 PARKED_HEADS: Final = ("who", "CPU per bind, none parked", "beside parked pods", "beside / none")
@@ -62,11 +63,11 @@ async def in_turns(title: str, wanted: int, turns: Mapping[str, Take]) -> Found:
         for name, take in turns.items():
             one = await take()
             found[name].append(one)
-            cpu = ", ".join(f"{process} {each:,.0f}" for process, each in one.cpu_us.items())
             whole = f" ({one.whole_rate:,.0f}/s from its start)" if one.whole_rate != one.rate else ""
             load = os.getloadavg()[0]
             print(
-                f"  {title}, round {number + 1}: {name:22} {one.rate:6,.0f}/s{whole}, CPU µs: {cpu}; load {load:.1f}",
+                f"  {title}, round {number + 1}: {name:22} {one.rate:6,.0f}/s{whole}, CPU µs: {_said(one.cpu_us)};"
+                f" until bound {_said(one.work_us)}; load {load:.1f}",
                 flush=True,
             )
     return found
@@ -84,6 +85,14 @@ def _whole_rate(one: Round) -> float:
     return one.whole_rate
 
 
+def _work(one: Round) -> float:
+    return sum(one.work_us.values())
+
+
+def _middle(taken: list[Round], figure: Figure) -> float:
+    return statistics.median(figure(one) for one in taken)
+
+
 def own_cpu(one: Round) -> float:
     """Of who was measured; it is named first."""
     return next(iter(one.cpu_us.values()))
@@ -94,25 +103,31 @@ def speed_rows(title: str, found: Found, nodes: int, *, ungated: bool) -> list[l
     rows = []
     for name, taken in found.items():
         share, against, whole, cpu = "", "", "", ""
+        work = f"{_middle(taken, _work):,.0f}"
         if name != RAW:
             reached = ratio(found, name, RAW, _rate)
             share = SHARE_UNGATED.said(reached) if ungated and name == OURS.name else f"{reached:.2f}×"
         if name == OURS.name and KUBE.name in found:
             against = faster.said(ratio(found, name, KUBE.name, _rate))
+            work = f"{_middle(taken, _work):,.0f}, {ratio(found, name, KUBE.name, _work):.2f}×"
             whole = "" if ungated else f"{ratio(found, name, KUBE.name, _whole_rate):.2f}×"
             cpu = LESS_CPU.said(ratio(found, name, KUBE.name, own_cpu))
-        rate = f"{statistics.median(one.rate for one in taken):,.0f}/s"
-        rows.append([title, name, rate, share, against, whole, _middle_cpu(taken), cpu])
+        rate = f"{_middle(taken, _rate):,.0f}/s"
+        rows.append([title, name, rate, share, against, whole, _middle_cpu(taken), work, cpu])
     return rows
 
 
 def _middle_cpu(taken: list[Round]) -> str:
-    middles = {name: statistics.median(one.cpu_us[name] for one in taken) for name in taken[0].cpu_us}
-    return ", ".join(f"{name} {each:,.0f}" for name, each in middles.items())
+    middles = {name: statistics.median([one.cpu_us[name] for one in taken]) for name in taken[0].cpu_us}
+    return _said(middles)
+
+
+def _said(each_us: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {each:,.0f}" for name, each in each_us.items())
 
 
 def parked_row(who: str, found: Found, *, ours: bool) -> list[str]:
     alone, beside = found
     times = ratio(found, beside, alone, own_cpu)
-    middles = [f"{statistics.median(own_cpu(one) for one in taken):,.0f} µs" for taken in found.values()]
+    middles = [f"{_middle(taken, own_cpu):,.0f} µs" for taken in found.values()]
     return [who, *middles, PARKED_COST.said(times) if ours else f"{times:.2f}×"]
