@@ -71,6 +71,10 @@ class Way(msgspec.Struct, eq=False):
     retries: int = 0
 
 
+class _Raised(Rejection, frozen=True):
+    """What a plugin that raised is taken to have said."""
+
+
 class Failure(msgspec.Struct, frozen=True):
     """The pod does not get its node. Without rejections it was an error, and time is all that can help."""
 
@@ -258,7 +262,9 @@ class Bindings:
 
     def _fail(self, way: Way, why: Rejection | str) -> Failure:
         self.end(way, arrived=False)
-        return Failure(way, why) if isinstance(why, str) else Failure(way, why.reason, (why,))
+        if isinstance(why, str):
+            return Failure(way, why)
+        return Failure(way, why.reason, () if isinstance(why, _Raised) else (why,))
 
     def _drop(self, way: Way) -> None:
         self._ways.pop(way.pod.uid, None)
@@ -278,7 +284,7 @@ class Bindings:
         return found
 
     def _asked(self, plugin: Any, method: str, way: Way) -> Any:
-        """A plugin that raises has rejected the pod, in its own name."""
+        """A plugin that raises has failed the pod, in its own name: nobody knows what would help, so time has to."""
         meter = self._watch(way.team).meter(plugin.name, _POINTS[method])
         began_s = meter.begin()
         status = SUCCESS
@@ -286,7 +292,7 @@ class Bindings:
             found = getattr(plugin, method)(way.pod, way.node_name)
         except Exception as broken:
             named = f'running plugin "{plugin.name}" ({method})'
-            found, status = Rejection(plugin.name, f"{named}: {type(broken).__name__}: {broken}"), ERROR
+            found, status = _Raised(plugin.name, f"{named}: {type(broken).__name__}: {broken}"), ERROR
         if began_s is not None:
             meter.end(began_s, UNSCHEDULABLE if isinstance(found, Rejection) and status is SUCCESS else status)
         return found

@@ -8,7 +8,7 @@ Who watches the API and tells us is ``control/scheduler/``; which pod is where, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from headgate.kube.resource import Resource
 from headgate.scheduling.budgets import Budgets
@@ -22,6 +22,7 @@ from headgate.scheduling.storage.part import Storage
 Object = Mapping[str, Any]
 
 
+@runtime_checkable
 class Part(Protocol):
     """``watched``: the resources it is told about, and the fields it reads of each (``client/picking.py``)."""
 
@@ -44,8 +45,18 @@ class Cluster:
         self.parts: tuple[Part, ...] = (self.namespaces, self.budgets, self.selectors, self.storage)
         self._listeners: dict[Resource, list[Part]] = {}
         for part in self.parts:
-            for resource in part.watched:
-                self._listeners.setdefault(resource, []).append(part)
+            self.join(part)
+        self._needed = frozenset(self._listeners)
+
+    def join(self, part: Part) -> None:
+        """A plugin that is told about objects of its own choice is a part, too."""
+        for resource in part.watched:
+            self._listeners.setdefault(resource, []).append(part)
+
+    @property
+    def needed(self) -> frozenset[Resource]:
+        """What must be known before the first pod is tried. Kinds that plugins ask for may not even be there."""
+        return self._needed
 
     def watched(self) -> dict[Resource, frozenset[str]]:
         return {

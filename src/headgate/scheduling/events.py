@@ -15,6 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from headgate.kube import quantity
+from headgate.kube.resource import Resource
 from headgate.scheduling.podlike import PodLike
 from headgate.waiting.waker import Guard, Topic, Waker
 
@@ -101,6 +102,11 @@ POP_FROM_BACKOFF: Final = "PopFromBackoffQ"
 FORCE_ACTIVATE: Final = "ForceActivate"
 POD_ADD: Final = UNSCHEDULABLE_POD + ADD
 POD_UPDATE: Final = UNSCHEDULABLE_POD + UPDATE
+
+
+def named(resource: Resource) -> str:
+    """What events about objects of any other kind are told by: ``foos.v1.example.com``."""
+    return ".".join(filter(None, (resource.plural, resource.version, resource.group)))
 
 
 def force_activate(uid: str) -> Event:

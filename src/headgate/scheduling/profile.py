@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from headgate.scheduling.cluster import Cluster
+from headgate.scheduling.cluster import Cluster, Part
 from headgate.scheduling.configuration.registry import BUILT_IN, METHODS
 from headgate.scheduling.configuration.values import (
     DefaultPreemptionArgs,
@@ -138,6 +138,8 @@ class Team(msgspec.Struct, frozen=True):
     absent: tuple[str, ...]
     annotations: frozenset[str]
     """The annotations of pods that some plugin reads (``contract.PreEnqueue``)."""
+    parts: tuple[Part, ...] = ()
+    """Plugins that are told about objects of their choice (``cluster.Part``)."""
 
 
 def assemble(profile: Profile, cluster: Cluster, makers: Mapping[str, Maker] = MAKERS) -> Team:
@@ -169,6 +171,7 @@ def assemble(profile: Profile, cluster: Cluster, makers: Mapping[str, Maker] = M
         awaited=tuple(each for each in at("preBind") if isinstance(each, Awaits)),
         absent=tuple(name for name in profile.plugins() if name not in made),
         annotations=frozenset(name for each in made.values() for name in getattr(each, "annotations", ())),
+        parts=tuple(each for each in made.values() if isinstance(each, Part)),
     )
 
 

@@ -56,6 +56,9 @@ class Scheduler:
         self.teams: dict[str, Team] = {
             profile.name: assemble(profile, self.cluster, makers) for profile in configuration.profiles
         }
+        for team in self.teams.values():
+            for part in team.parts:
+                self.cluster.join(part)
         self.annotations = frozenset(name for team in self.teams.values() for name in team.annotations)
         first = next(iter(self.teams.values()))
         settings = QueueSettings(float(configuration.pod_initial_backoff_s), float(configuration.pod_max_backoff_s))

@@ -192,7 +192,7 @@ def test_a_bind_plugin_may_write_something_of_its_own() -> None:
     assert written == {"parcel": WRITE, "plain": None}
 
 
-def test_a_plugin_that_raises_turns_its_pod_away_in_its_own_name() -> None:
+def test_a_plugin_that_raises_fails_its_pod_in_its_own_name_and_is_asked_again_after_a_while() -> None:
     class Broken:
         name = "Broken"
 
@@ -205,5 +205,6 @@ def test_a_plugin_that_raises_turns_its_pod_away_in_its_own_name() -> None:
     world = World(Broken())
     world.show(a_pod("p"))
     world.step()
-    assert world.statuses == {"p": 'Unschedulable: running plugin "Broken" (reserve): RuntimeError: oops'}
+    assert world.statuses == {"p": 'SchedulerError: running plugin "Broken" (reserve): RuntimeError: oops'}
     assert world.taken("a") == 0
+    assert world.where("p") is Where.ERROR_BACKOFF

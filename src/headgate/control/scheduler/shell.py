@@ -108,7 +108,7 @@ class SchedulerShell:
             NODES: _NODE_FIELDS,
             PODS: pod_fields,
         }
-        self._unsynced = set(watched)
+        self._unsynced = {NODES, PODS, *scheduler.cluster.needed}
         async with asyncio.TaskGroup() as group:
             for resource, fields in watched.items():
                 group.create_task(self._watch(resource, fields))
