@@ -94,7 +94,10 @@ class Selector(msgspec.Struct, frozen=True):
         if self.nothing:
             return False
         labels = labels or {}
-        return all(requirement.matches(labels) for requirement in self.requirements)
+        for requirement in self.requirements:  # noqa: SIM110 - asked millions of times, and all() takes twice as long
+            if not requirement.matches(labels):
+                return False
+        return True
 
     @property
     def is_everything(self) -> bool:

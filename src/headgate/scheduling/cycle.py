@@ -249,7 +249,7 @@ class Cycle:
         rows = np.array([matrix.row_of(name) for name in known], np.intp)
         found = filter_rows(question.filters, shape, matrix, rows)
         order = np.full(len(rows), PASSES, np.int8) if found is None else found[0]
-        bits = np.zeros(len(rows), np.int64) if found is None else found[1]
+        bits = np.zeros(len(rows), np.int64) if found is None else found[1].copy()
         for row, why in self._denied(pod, question).items():
             order[rows == row], bits[rows == row] = why
         left = rows[order == PASSES]

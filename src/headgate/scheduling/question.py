@@ -49,8 +49,8 @@ Orders = NDArray[np.int8]
 
 PASSES: Final = 127
 """In place of a filter's number in its order: none of them rejects the node."""
-NO_NODE: Final = 126
-"""The row is empty."""
+NO_NODE: Final = -1
+"""The row is empty, which comes before any filter."""
 _PRE_FILTER_STATUS: Final[Mapping[type, str]] = {Skip: SKIP, Refusal: UNSCHEDULABLE}
 
 
@@ -201,14 +201,13 @@ def filter_rows(
             step.meter.end(began_s, UNSCHEDULABLE if found is not None and found.all() else SUCCESS)
         if found is None:
             continue
-        rejected = found != 0
+        # Arithmetic on small integers: picking by a mask takes several times as long.
+        here = (found != 0).view(np.int8) * np.int8(step.order - PASSES) + np.int8(PASSES)
         if first is None or bits is None:
-            first = np.full(len(found), PASSES, np.int8)
-            bits = np.zeros(len(found), np.int64)
+            first, bits = here, found
         else:
-            rejected &= first == PASSES
-        first[rejected] = step.order
-        bits[rejected] = found[rejected]
+            bits = np.where(first == PASSES, found, bits)
+            first = np.minimum(first, here)
     return None if first is None or bits is None else (first, bits)
 
 

@@ -194,11 +194,8 @@ class Standing:
         """Look at what relative scores are relative to; whether that is another thing than before."""
         if part.start == part.stop:
             return False
-        size = self._matrix.size
-        feasible = self.feasible[:size]
-        scales = [
-            _scale(step, raw[:size][feasible]) for step, raw in zip(self._kept[part], self._raw[part], strict=True)
-        ]
+        feasible = np.flatnonzero(self.feasible[: self._matrix.size])
+        scales = [_scale(step, raw.take(feasible)) for step, raw in zip(self._kept[part], self._raw[part], strict=True)]
         is_other = scales != self._scales[part]
         self._scales[part] = scales
         return is_other
@@ -212,8 +209,7 @@ class Standing:
         where = slice(0, size) if rows is None or is_base_other or is_rescaled else rows
         keys = (self._pod_sum[where] + self._relative(where, self._moving)) * len(self.keys)
         keys += self._base[where]
-        keys[~self.feasible[where]] = -1
-        self.keys[where] = keys
+        self.keys[where] = np.where(self.feasible[where], keys, -1)
 
     def _relative(self, where: slice | Rows, part: slice) -> Ints | int:
         total: Ints | int = 0

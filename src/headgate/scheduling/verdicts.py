@@ -37,9 +37,8 @@ class Verdicts:
         if found is None:
             self.order[where], self.bits[where] = order, below.bits[where]
             return
-        earlier = (order < found[0]) | (order == NO_NODE)
-        self.order[where] = np.where(earlier, order, found[0])
-        self.bits[where] = np.where(earlier, below.bits[where], found[1])
+        self.order[where] = np.minimum(order, found[0])
+        self.bits[where] = np.where(order < found[0], below.bits[where], found[1])
 
     def would_stay(self, found: tuple[Orders, Ints] | None) -> bool:
         """Whether laying this, with nothing new below, changes nothing."""

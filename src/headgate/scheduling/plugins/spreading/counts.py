@@ -1,29 +1,25 @@
-"""How many pods a constraint counts: on each node, and in each topology domain.
+"""What hard and soft spreading share: pods counted per node, and constraints that are carried along with changes.
 
-:class:`Tally` counts on nodes by namespace and labels, and :class:`Domains` sums that up over the nodes that the
-constraint looks at, where equal values of a label are one domain. Both are made once per shape from the cohorts of one
-namespace and then told of every pod that comes or goes; a pod then costs one node and one domain. Pods that are being
-deleted count no more. When nodes themselves change, sums are made anew, once, however many of them did.
+A :class:`Tally` counts on nodes by namespace and labels; constraints with equal selectors share one. It is made once
+per shape from the cohorts of one namespace, and from then on a pod that comes or goes costs one node and, in each
+constraint, one domain (``domains.py``). Pods that are being deleted count no more.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterable, Sequence
+from typing import Final, Generic, Protocol, TypeVar
 
 import numpy as np
 
 from headgate.kube.labels import Selector
+from headgate.scheduling.changes import Change
 from headgate.scheduling.columns import Ints, Rows
-from headgate.scheduling.labels import ABSENT, Ids, Mask
 from headgate.scheduling.nodes import NodeMatrix
-from headgate.scheduling.parts import SpreadConstraint
 from headgate.scheduling.plugins.spreading.rules import Rules
-from headgate.scheduling.plugins.taint_toleration import repelled
 from headgate.scheduling.pod import Pod
-from headgate.scheduling.shape import Shape
 
-MANY: Final = 4
-"""One in so many rows: looking at all rows is then as well."""
+_REMEMBERED: Final = 1000
 
 
 class Tally:
@@ -34,6 +30,7 @@ class Tally:
         self._selector = selector
         # A selector that selects every pod counts none, as in Kubernetes.
         self._counts_nothing = selector.nothing or selector.is_everything
+        self._of_shape: dict[int, bool] = {}
         self.on_row: Ints = np.zeros(matrix.capacity, np.int64)
         for cohort in () if self._counts_nothing else matrix.cohorts.within((namespace,)):
             if not cohort.deleting and selector.matches(cohort.labels):
@@ -41,9 +38,21 @@ class Tally:
                     self.on_row[row] += count
 
     def counts(self, pod: Pod) -> bool:
-        if self._counts_nothing or pod.deleting or pod.namespace != self._namespace:
+        """Where the shape says whose pods and labels they are, the answer is remembered."""
+        if pod.deleting:
             return False
-        return self._selector.matches(pod.labels)
+        shape = pod.shape
+        if shape.labels is None:
+            return self._matches(pod)
+        found = self._of_shape.get(shape.number)
+        if found is None:
+            if len(self._of_shape) >= _REMEMBERED:
+                self._of_shape.clear()
+            found = self._of_shape[shape.number] = self._matches(pod)
+        return found
+
+    def _matches(self, pod: Pod) -> bool:
+        return not self._counts_nothing and pod.namespace == self._namespace and self._selector.matches(pod.labels)
 
 
 def tallies(rules: Rules, matrix: NodeMatrix) -> list[Tally]:
@@ -55,68 +64,63 @@ def tallies(rules: Rules, matrix: NodeMatrix) -> list[Tally]:
     return [made[each.selector] for each in rules.constraints]
 
 
-class Domains:
-    """The domains of one constraint. ``ids`` are those of the label column, kept here because the matrix is ahead."""
+class Counted(Protocol):
+    """One constraint with its counts."""
 
-    def __init__(self, constraint: SpreadConstraint, rules: Rules, shape: Shape, matrix: NodeMatrix) -> None:
-        self._constraint = constraint
-        self._rules = rules
-        self._shape = shape
+    @property
+    def tally(self) -> Tally: ...
+
+    def add(self, row: int, sign: int, /) -> list[int] | None:
+        """A pod came or went; returns the rows that it makes a difference to, ``None`` if they are many."""
+
+    def read(self, rows: Rows, /) -> None:
+        """Look at nodes that changed, and sum up anew."""
+
+
+C = TypeVar("C", bound=Counted)
+
+
+class Spread(Generic[C]):
+    """The constraints of one kind for one shape: a state that follows changes (``scheduling/contract.py``)."""
+
+    def __init__(self, matrix: NodeMatrix) -> None:
         self._matrix = matrix
-        capacity = matrix.capacity
-        self.ids: Ids = np.full(capacity, ABSENT, np.int32)
-        self.counted: Mask = np.zeros(capacity, np.bool_)
-        """Rows whose pods and whose domain count."""
-        self.counts: Ints = np.zeros(0, np.int64)
-        self.is_domain: Mask = np.zeros(0, np.bool_)
-        """Of the numbers of domains, those that a counted row has."""
-        self._rows_in: Ints = np.zeros(0, np.int64)
+        self._constraints: Sequence[C] = ()
+        self._tallies: Sequence[Tally] = ()
+        self._unread: set[int] = set()
+        """Rows whose nodes have to be looked at again."""
 
-    def read(self, rows: Rows | None, on_row: Ints) -> None:
-        """Look at nodes anew, and sum up."""
-        matrix, constraint = self._matrix, self._constraint
-        size = matrix.size
-        where = slice(0, size) if rows is None else rows
-        column = matrix.labels.column(constraint.topology_key)
-        ids = column.ids[where]
-        if not self._rules.needs_all_keys:
-            # Where keys may be missing, all nodes that lack one are a domain together: that of the empty value.
-            ids = np.where(ids == ABSENT, column.number(""), ids)
-        counted = matrix.is_node[where] & (ids != ABSENT)
-        if self._rules.needs_all_keys:
-            for other in self._rules.constraints:
-                counted &= matrix.labels.column(other.topology_key).ids[where] != ABSENT
-        if constraint.honours_node_affinity:
-            counted &= matrix.labels.required(self._shape.required, rows, size)
-        if constraint.honours_node_taints:
-            counted &= repelled(self._shape, matrix, rows) == 0
-        self.ids[where] = ids
-        self.counted[where] = counted
-        self._sum_up(on_row, len(column.values))
+    def _carry(self, constraints: Sequence[C]) -> None:
+        self._constraints = constraints
+        self._tallies = tuple(dict.fromkeys(each.tally for each in constraints))
+        self._unread.clear()
 
-    def _sum_up(self, on_row: Ints, length: int) -> None:
-        there = self.ids[self.counted]
-        self.counts = np.bincount(there, weights=on_row[self.counted], minlength=length).astype(np.int64)
-        self.is_domain = np.bincount(there, minlength=length) > 0
-        self._rows_in = np.bincount(self.ids[self.ids != ABSENT], minlength=length)
-
-    def rows(self, domain: int, row: int) -> list[int] | None:
-        """All rows in a domain, one of which is known; ``None`` if they are many: then all rows may be looked at."""
-        number = int(self._rows_in[domain])
-        if number == 1:
-            return [row]
-        if number * MANY > self._matrix.size:
+    def follow(self, change: Change, /) -> Iterable[int] | None:
+        pod, row = change.pod, change.row
+        if pod is None:
+            self._unread.add(row)
             return None
-        found: list[int] = np.flatnonzero(self.ids[: self._matrix.size] == domain).tolist()
-        return found
+        moved = [each for each in self._tallies if each.counts(pod)]
+        if not moved:
+            return ()
+        for tally in moved:
+            tally.on_row[row] += change.sign
+        if self._unread:
+            return None
+        touched = [each.add(row, change.sign) for each in self._constraints if each.tally in moved]
+        further: list[int] = []
+        for rows in touched:
+            if rows is None:
+                return None
+            further += rows
+        return further
 
-    def number_among(self, rows: Rows) -> int:
-        """How many domains these rows have between them."""
-        return int(np.count_nonzero(np.bincount(self.ids[rows])))
-
-    def rows_in_any(self, domains: Mask) -> list[int] | None:
-        """The same for several domains; the last place of the mask stands for rows without the label."""
-        if not domains.any():
-            return []
-        found = domains[self.ids[: self._matrix.size]]
-        return None if np.count_nonzero(found) * MANY > self._matrix.size else np.flatnonzero(found).tolist()
+    def _read_nodes(self) -> bool:
+        """Whether there was any to look at."""
+        if not self._unread:
+            return False
+        unread = np.fromiter(self._unread, np.intp, count=len(self._unread))
+        self._unread.clear()
+        for each in self._constraints:
+            each.read(unread)
+        return True

@@ -7,16 +7,15 @@ changes the verdict of its own domain, or, when the smallest grows or shrinks, p
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
 import numpy as np
 
-from headgate.scheduling.changes import Change
 from headgate.scheduling.columns import Ints, Rows
 from headgate.scheduling.nodes import NodeMatrix
 from headgate.scheduling.parts import SpreadConstraint
-from headgate.scheduling.plugins.spreading.counts import Domains, Tally, tallies
+from headgate.scheduling.plugins.spreading.counts import Spread, Tally, tallies
+from headgate.scheduling.plugins.spreading.domains import Domains
 from headgate.scheduling.plugins.spreading.rules import Rules
 from headgate.scheduling.shape import Shape
 
@@ -24,54 +23,26 @@ UNEVEN: Final = 1
 MISSING: Final = 2
 
 
-class HardSpread:
+class HardSpread(Spread["Limit"]):
     """All hard constraints of one shape."""
 
     def __init__(self, rules: Rules, shape: Shape, matrix: NodeMatrix) -> None:
-        self._matrix = matrix
-        made = tallies(rules, matrix)
-        self._tallies = tuple(dict.fromkeys(made))
-        self._limits = [
-            Limit(each, Domains(each, rules, shape, matrix), tally, is_member=each.selector.matches(rules.labels))
-            for each, tally in zip(rules.constraints, made, strict=True)
-        ]
-        self._unread: set[int] = set()
-        """Rows whose nodes have to be looked at again."""
-        for each in self._limits:
-            each.read(None)
-
-    def follow(self, change: Change, /) -> Iterable[int] | None:
-        pod, row = change.pod, change.row
-        if pod is None:
-            self._unread.add(row)
-            return None
-        moved = [each for each in self._tallies if each.counts(pod)]
-        if not moved:
-            return ()
-        for tally in moved:
-            tally.on_row[row] += change.sign
-        if self._unread:
-            return None
-        turned = [each.add(row, change.sign) for each in self._limits if each.tally in moved]
-        further: list[int] = []
-        for rows in turned:
-            if rows is None:
-                return None
-            further += rows
-        return further
+        super().__init__(matrix)
+        self._carry(
+            [
+                Limit(each, Domains(each, rules, shape, matrix), tally, is_member=each.selector.matches(rules.labels))
+                for each, tally in zip(rules.constraints, tallies(rules, matrix), strict=True)
+            ]
+        )
 
     def verdicts(self, rows: Rows | None) -> Ints:
         """Per row zero, or what the first constraint that is not met complains of."""
-        if self._unread:
-            unread = np.fromiter(self._unread, np.intp, count=len(self._unread))
-            self._unread.clear()
-            for each in self._limits:
-                each.read(unread)
+        self._read_nodes()
         where = slice(0, self._matrix.size) if rows is None else rows
-        first, *others = self._limits
+        first, *others = self._constraints
         bits = first.verdict_at(where)
         for each in others:
-            np.copyto(bits, each.verdict_at(where), where=bits == 0)
+            bits = np.where(bits == 0, each.verdict_at(where), bits)
         return bits
 
 
@@ -89,18 +60,19 @@ class Limit:
         self._is_enough = False
         """Whether there are as many domains as were asked for; else an empty one is taken to be there."""
         self._verdict: Ints = np.zeros(0, np.int64)
+        self.read(None)
 
     def verdict_at(self, where: slice | Rows) -> Ints:
         # A row without the label has id -1, which reads the last place of the table.
-        return self._verdict[self._domains.ids[where]]
+        return self._verdict.take(self._domains.ids[where])
 
-    def read(self, rows: Rows | None) -> None:
+    def read(self, rows: Rows | None, /) -> None:
         self._domains.read(rows, self.tally.on_row)
         self._find_least()
         self._judge()
 
-    def add(self, row: int, sign: int) -> list[int] | None:
-        """A pod came or went; returns the rows with another verdict than before, ``None`` if they are many."""
+    def add(self, row: int, sign: int, /) -> list[int] | None:
+        """Returns the rows with another verdict than before."""
         domains = self._domains
         if not domains.counted[row]:
             return []

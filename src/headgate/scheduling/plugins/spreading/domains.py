@@ -1,0 +1,90 @@
+"""Topology domains: which node is in which for one constraint, and how many pods each has.
+
+Equal values of a label are one domain. Not all nodes count: those that lack one of the pod's topology keys do not, nor
+do those that the constraint's policies leave out, and neither do the pods there. When nodes change, sums are made anew,
+once, however many of them did; pods that come and go are added where they are.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from headgate.scheduling.columns import Ints, Rows
+from headgate.scheduling.labels import ABSENT, Mask
+from headgate.scheduling.nodes import NodeMatrix
+from headgate.scheduling.parts import SpreadConstraint
+from headgate.scheduling.plugins.spreading.rules import Rules
+from headgate.scheduling.plugins.taint_toleration import repelled
+from headgate.scheduling.shape import Shape
+
+_MANY: Final = 4
+"""One in so many rows: looking at all rows is then as well."""
+
+
+class Domains:
+    """The domains of one constraint. ``ids`` are those of the label column, kept here because the matrix is ahead."""
+
+    def __init__(self, constraint: SpreadConstraint, rules: Rules, shape: Shape, matrix: NodeMatrix) -> None:
+        self._constraint = constraint
+        self._rules = rules
+        self._shape = shape
+        self._matrix = matrix
+        capacity = matrix.capacity
+        self.ids: Rows = np.full(capacity, ABSENT, np.intp)
+        self.counted: Mask = np.zeros(capacity, np.bool_)
+        """Rows whose pods and whose domain count."""
+        self.counts: Ints = np.zeros(0, np.int64)
+        self.is_domain: Mask = np.zeros(0, np.bool_)
+        """Of the numbers of domains, those that a counted row has."""
+        self._rows_in: Ints = np.zeros(0, np.int64)
+
+    def read(self, rows: Rows | None, on_row: Ints) -> None:
+        """Look at nodes anew, and sum up."""
+        matrix, constraint = self._matrix, self._constraint
+        size = matrix.size
+        where = slice(0, size) if rows is None else rows
+        column = matrix.labels.column(constraint.topology_key)
+        ids = column.ids[where]
+        if not self._rules.needs_all_keys:
+            # Where keys may be missing, all nodes that lack one are a domain together: that of the empty value.
+            ids = np.where(ids == ABSENT, column.number(""), ids)
+        counted = matrix.is_node[where] & (ids != ABSENT)
+        if self._rules.needs_all_keys:
+            for other in self._rules.constraints:
+                counted &= matrix.labels.column(other.topology_key).ids[where] != ABSENT
+        if constraint.honours_node_affinity:
+            counted &= matrix.labels.required(self._shape.required, rows, size)
+        if constraint.honours_node_taints:
+            counted &= repelled(self._shape, matrix, rows) == 0
+        self.ids[where] = ids
+        self.counted[where] = counted
+        self._sum_up(on_row, len(column.values))
+
+    def _sum_up(self, on_row: Ints, length: int) -> None:
+        there = self.ids[self.counted]
+        self.counts = np.bincount(there, weights=on_row[self.counted], minlength=length).astype(np.int64)
+        self.is_domain = np.bincount(there, minlength=length) > 0
+        self._rows_in = np.bincount(self.ids[self.ids != ABSENT], minlength=length)
+
+    def rows(self, domain: int, row: int) -> list[int] | None:
+        """All rows in a domain, one of which is known; ``None`` if they are many: then all rows may be looked at."""
+        number = int(self._rows_in[domain])
+        if number == 1:
+            return [row]
+        if number * _MANY > self._matrix.size:
+            return None
+        found: list[int] = np.flatnonzero(self.ids[: self._matrix.size] == domain).tolist()
+        return found
+
+    def number_among(self, rows: Rows) -> int:
+        """How many domains these rows have between them."""
+        return int(np.count_nonzero(np.bincount(self.ids[rows])))
+
+    def rows_in_any(self, domains: Mask) -> list[int] | None:
+        """The same for several domains; the last place of the mask stands for rows without the label."""
+        if not domains.any():
+            return []
+        found = domains[self.ids[: self._matrix.size]]
+        return None if np.count_nonzero(found) * _MANY > self._matrix.size else np.flatnonzero(found).tolist()
