@@ -48,6 +48,8 @@ def describe(request: Request) -> str:
     body: dict[str, Any] = msgspec.json.decode(request.body) if request.body else {}
     if subresource == "binding":
         return f"would bind {namespace}/{name} to {body['target']['name']}"
+    if plural == "pods" and request.method == "DELETE":
+        return f"would delete {namespace}/{name}"
     conditions = (body.get("status") or {}).get("conditions") if isinstance(body, dict) else None
     if plural == "pods" and conditions:
         said = conditions[0]
