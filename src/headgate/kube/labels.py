@@ -18,6 +18,9 @@ from headgate.kube import errors, names
 
 Operator = Literal["=", "==", "!=", "in", "notin", "exists", "!", "gt", "lt"]
 
+LISTING: Final = ("=", "==", "in")
+"""Operators that are met by the values they list, and by no others."""
+
 _BINARY: Final = ("in", "notin", "=", "==", "!=", "gt", "lt")
 _OPERATOR_OF_TOKEN: Final[dict[str, Operator]] = {
     "in": "in",

@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import msgspec
 
+from headgate.kube.labels import LISTING
 from headgate.scheduling.parts import PodTerm
 from headgate.scheduling.shape import Shape
 
@@ -24,7 +25,6 @@ REPELS: Final[Role] = "repels"
 LIKES: Final[Role] = "likes"
 DISLIKES: Final[Role] = "dislikes"
 
-_LISTING: Final = ("=", "==", "in")
 _Bucket = tuple[str | None, tuple[str, str] | None]
 
 
@@ -135,7 +135,7 @@ def _buckets(term: PodTerm) -> list[_Bucket]:
     if term.selector.nothing:
         return []
     wheres: tuple[str | None, ...] = tuple(term.namespaces) if term.namespace_selector.nothing else (None,)
-    listing = next((each for each in term.selector.requirements if each.operator in _LISTING), None)
+    listing = next((each for each in term.selector.requirements if each.operator in LISTING), None)
     if listing is None:
         return [(where, None) for where in wheres]
     return [(where, (listing.key, value)) for where in wheres for value in dict.fromkeys(listing.values)]

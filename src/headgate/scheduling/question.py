@@ -8,7 +8,7 @@ raises ends the question with its name (:class:`PluginFailed`), caught in ``sche
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 import numpy as np
@@ -150,8 +150,8 @@ def ask(pod: Pod, matrix: NodeMatrix, lineup: Lineup, watch: Watch) -> Question 
         tuple(each for each in scores if each.plugin.reads != READS_NODE),
         names,
         tuple(sorted(named_by)),
-        tuple({id(each): each for each in kept if isinstance(each, Follows)}.values()),
-        tuple({id(each): each for each in kept if isinstance(each, SeesFeasible)}.values()),
+        tuple({id(each): each for each in kept if hasattr(each, "follow")}.values()),
+        tuple({id(each): each for each in kept if hasattr(each, "see")}.values()),
     )
 
 
@@ -171,12 +171,18 @@ def _score_steps(pod: Pod, matrix: NodeMatrix, lineup: Lineup, watch: Watch) -> 
             each,
             weight,
             states.get(each.name),
-            each if isinstance(each, Normalize) else None,
+            _normalizer(each),
             watch.meter(each.name, SCORE),
         )
         for each, weight in lineup.scores
         if not isinstance(states.get(each.name), Skip)
     ]
+
+
+def _normalizer(plugin: Any) -> Normalize | None:
+    # Protocols are compared member by member, which for all plugins takes longer than asking some of them.
+    found: Normalize | None = plugin if hasattr(plugin, "normalize") else None
+    return found
 
 
 def _nothing_left(names: list[str]) -> str:

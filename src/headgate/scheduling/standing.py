@@ -17,7 +17,7 @@ import numpy as np
 
 from headgate.scheduling.changes import Change
 from headgate.scheduling.columns import Ints, Rows
-from headgate.scheduling.contract import Follows, SeesFeasible, Stamped, State, Unplaced
+from headgate.scheduling.contract import Follows, Stamped, State, Unplaced
 from headgate.scheduling.labels import Mask
 from headgate.scheduling.nodes import NodeMatrix
 from headgate.scheduling.question import PASSES, Orders, Question, ScoreStep, filter_rows, score_rows
@@ -271,7 +271,7 @@ class Standing:
 
 def _looks_elsewhere(state: State) -> bool:
     """Whether a plugin's answers about a row depend on more than that row."""
-    return isinstance(state, Follows | SeesFeasible)
+    return hasattr(state, "follow") or hasattr(state, "see")
 
 
 def _followed(state: Follows, changes: Sequence[Change]) -> set[int] | None:

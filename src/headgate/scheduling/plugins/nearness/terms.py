@@ -61,8 +61,9 @@ def matches_all(terms: Iterable[Sought], namespace: str, labels: Mapping[str, st
 def rows_matching(cohorts: Cohorts, terms: tuple[Sought, ...]) -> dict[int, int]:
     """How many pods that match all of these terms are on which row."""
     found: dict[int, int] = {}
-    for cohort in cohorts.within(terms[0].namespaces):
-        if matches_all(terms, cohort.namespace, cohort.labels):
+    first, *others = terms
+    for cohort in cohorts.selected(first.selector, first.namespaces):
+        if matches_all(others, cohort.namespace, cohort.labels):
             for row, count in cohort.rows.items():
                 found[row] = found.get(row, 0) + count
     return found

@@ -32,8 +32,8 @@ class Tally:
         self._counts_nothing = selector.nothing or selector.is_everything
         self._of_shape: dict[int, bool] = {}
         self.on_row: Ints = np.zeros(matrix.capacity, np.int64)
-        for cohort in () if self._counts_nothing else matrix.cohorts.within((namespace,)):
-            if not cohort.deleting and selector.matches(cohort.labels):
+        for cohort in () if self._counts_nothing else matrix.cohorts.selected(selector, (namespace,)):
+            if not cohort.deleting:
                 for row, count in cohort.rows.items():
                     self.on_row[row] += count
 
