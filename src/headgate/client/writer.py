@@ -27,6 +27,7 @@ _WRITE_S: Final = 30.0
 _FIRST_WAIT_S: Final = 0.05
 _LONGEST_WAIT_S: Final = 5.0
 _STEPS_DO_NOT_FIT: Final = "the server rejected our request due to an error in our request"
+_NOT_THIS_TIME: Final = (Outcome.LATER, Outcome.REFUSED, Outcome.FENCED)
 _read_pod: Final = picking.decoder(("spec.nodeName",))
 
 
@@ -54,16 +55,20 @@ class Writer:
         self._attempts = attempts
 
     async def bind(self, namespace: str, name: str, uid: str, node: str) -> Verdict:
-        """DONE also means: it was bound to that node already."""
+        """DONE also means: it was bound to that node already. Whoever is told UNKNOWN must not give its room away."""
         request = writes.bind(namespace, name, uid, node)
         verdict = await self.write(request)
+        in_doubt = False
         for _ in range(self._attempts):
             if verdict.outcome not in (Outcome.UNKNOWN, Outcome.CONFLICT):
                 break
+            in_doubt |= verdict.outcome is Outcome.UNKNOWN
             settled = await self._settle(verdict, namespace, name, uid, node)
             if settled is not None:
                 return settled
             verdict = await self.write(request)
+        if in_doubt and verdict.outcome in _NOT_THIS_TIME:  # but maybe an earlier one
+            return msgspec.structs.replace(verdict, outcome=Outcome.UNKNOWN)
         return verdict
 
     async def patch(
@@ -125,7 +130,7 @@ class Writer:
     async def _settle(self, verdict: Verdict, namespace: str, name: str, uid: str, node: str) -> Verdict | None:
         """What became of a bind, by reading the pod; None: nothing, it can be bound still."""
         request = Request("GET", PODS.object(namespace, name), "", writes.ACCEPT)
-        read = await self.write(request)
+        read = await self.write(request, repeatable=True)
         if not read.done:
             return read if read.outcome is Outcome.GONE else verdict
         try:

@@ -214,7 +214,7 @@ class Bindings:
             yield from self._await(self._ways[uid], now_s)
 
     def unknown(self, way: Way, now_s: float) -> None:
-        """Nobody knows whether the binding took place: ask for it again in a while."""
+        """Nobody knows where the pod is: ask for its binding again in a while."""
         way.stage = Stage.RETRY
         wait_s = min(_FIRST_RETRY_S * 2.0**way.retries, _LONGEST_RETRY_S)
         way.retries += 1
@@ -240,16 +240,15 @@ class Bindings:
         way = self._ways.get(uid)
         return self._fail(way, Rejection(plugin, message)) if way and way.stage is Stage.PERMIT else None
 
-    def settled(self, uid: str, node_name: str = "") -> Way | None:
+    def settled(self, uid: str, node_name: str = "") -> tuple[Way, Sequence[Write]] | None:
         """The API shows where the pod is (or that it is nowhere): a way on which no answer is awaited ends with that.
 
-        One on which an answer is awaited ends when it comes.
+        One on which an answer is awaited ends when it comes. What is written after a binding is given back as well.
         """
         way = self._ways.get(uid)
         if way is None or way.stage in (Stage.PREPARE, Stage.BIND):
             return None
-        self.end(way, arrived=way.node_name == node_name)
-        return way
+        return way, self.end(way, arrived=way.node_name == node_name)
 
     def end(self, way: Way, *, arrived: bool) -> Sequence[Write]:
         """The pod is bound, or will not be: then what was set aside for it is given back, last first."""

@@ -101,6 +101,11 @@ class NodeMatrix:
     def home(self, uid: str) -> NodeIndex | None:
         return self._home.get(uid)
 
+    def node_of(self, uid: str) -> str:
+        """The name of the pod's node, be it one that is not known; empty if it has none."""
+        row = self._home.get(uid)
+        return self._stray_at.get(uid, "") if row is None else self.name(row)
+
     def is_assumed(self, uid: str) -> bool:
         return uid in self._assumed
 
@@ -164,17 +169,14 @@ class NodeMatrix:
         self.set_aside[f"node/{name}"] = reason
 
     def node_removed(self, name: str) -> None:
-        """Its pods, if they are still there, wait for it to come back."""
+        """Its pods, if they are still there, wait for it to come back; so do those on their way to it."""
         self.set_aside.pop(f"node/{name}", None)
         row = self._row_of.get(name)
         if row is None:
             return
         for pod in list(self._pods_on[row].values()):
             self._take(pod.uid)
-            if pod.uid in self._assumed:
-                self._assumed.discard(pod.uid)
-            else:
-                self._stray(pod)
+            self._stray(pod)
         del self._row_of[name]
         self._nodes[row] = None
         self.is_node[row] = False
@@ -263,8 +265,7 @@ class NodeMatrix:
     def forget(self, uid: str) -> None:
         """An assumed pod was not bound after all. One that was confirmed meanwhile stays."""
         if uid in self._assumed:
-            self._assumed.discard(uid)
-            self._take(uid)
+            self.pod_removed(uid)
 
     def confirm(self, uid: str) -> None:
         self._assumed.discard(uid)

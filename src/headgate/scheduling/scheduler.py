@@ -37,6 +37,10 @@ Object = Mapping[str, Any]
 
 _GATES: Final = "SchedulingGates"
 _UNGATED: Final = events.on(events.UNSCHEDULABLE_POD, events.POD_GATES_ELIMINATED)
+# The pod may be on its node for all that these answers say: its room stays taken until the watch shows where it is, or
+# another attempt is answered. An answer that denies just the last of several attempts says nothing of the others.
+_OPEN: Final = (Result.UNKNOWN, Result.TAKEN)
+_NOT_NOW: Final = (Result.LATER, Result.REFUSED)
 _UNFIT: Final = (AttributeError, KeyError, TypeError, ValueError)
 
 
@@ -121,24 +125,32 @@ class Scheduler:
         self._settle(pod.uid, now_s, pod.node_name)
         self.queue.delete(pod.uid, now_s, bound=True)
         row = matrix.home(pod.uid)
-        old = None if row is None or matrix.is_assumed(pod.uid) else matrix.pods_on(row)[pod.uid]
+        old = None if row is None else matrix.pods_on(row)[pod.uid]
+        was_assumed = matrix.is_assumed(pod.uid)
         matrix.pod_applied(pod)
         happened = [Event(events.ASSIGNED_POD, events.ADD, new=pod)]
-        if old is not None:
+        if old is not None and old.node_name != pod.node_name:
+            happened.insert(0, Event(events.ASSIGNED_POD, events.DELETE, old=old))
+        elif old is not None and not was_assumed:
             happened = events.of_pod_update(old, pod)
         self._happened(happened, now_s)
 
     def _settle(self, uid: str, now_s: float, node_name: str = "") -> None:
-        way = self.bindings.settled(uid, node_name)
-        if way is not None:
-            if way.node_name == node_name:
-                self._reached(way, now_s)
-            self.queue.done(way.queued)
+        settled = self.bindings.settled(uid, node_name)
+        if settled is None:
+            return
+        way, written = settled
+        if way.node_name == node_name:
+            self._reached(way, now_s)
+            self._owed += [*written, telling.scheduled(way.pod, node_name)]
+        else:
+            self._missed(way, ERROR, now_s)
+        self.queue.done(way.queued)
 
     def _waits(self, pod: Pod, now_s: float) -> None:
         self._conditions.seen(pod)
         known = self.queue.get(pod.uid)
-        if known is None and self.cluster.matrix.home(pod.uid) is not None:
+        if known is None and self.cluster.matrix.node_of(pod.uid):
             return  # it has been bound, and this is how it looked before
         if known is None:
             self.queue.add(pod, now_s)
@@ -270,10 +282,10 @@ class Scheduler:
     def _forget(self, uid: str) -> Pod | None:
         """A pod that was counted in is counted out again; returns it if others may have its room."""
         matrix = self.cluster.matrix
-        row = matrix.home(uid)
-        if row is None or not matrix.is_assumed(uid):
+        if not matrix.is_assumed(uid):
             return None
-        pod = matrix.pods_on(row)[uid]
+        row = matrix.home(uid)
+        pod = None if row is None else matrix.pods_on(row)[uid]
         matrix.forget(uid)
         return pod
 
@@ -298,9 +310,13 @@ class Scheduler:
         way = self.bindings.get(uid)
         if way is None:
             return []
-        if result is Result.UNKNOWN:
-            self.bindings.unknown(way, now_s)
-            return []
+        if result in _OPEN or (way.retries and result in _NOT_NOW):
+            if self.queue.get(uid) is way.queued:
+                self.bindings.unknown(way, now_s)
+                return []
+            # The watch was faster, and showed where the pod is.
+            arrived = self.cluster.matrix.node_of(uid) == way.node_name
+            result = Result.DONE if arrived else Result.GONE
         written = self.bindings.end(way, arrived=result is Result.DONE)
         if result is Result.DONE:
             self._reached(way, now_s)
@@ -320,10 +336,8 @@ class Scheduler:
         if result is Result.GATED:
             # Only the loss of its gates can help; asking again and again would not.
             self.queue.fail(way.queued, (Rejection(_GATES, message, _UNGATED, expires=False),), now_s)
-            return []
-        if result is Result.TAKEN:
-            self.queue.fail(way.queued, (), now_s)
-            return []
+            self.queue.nominate(way.pod, "")
+            return list(self._conditions.promised(way.queued.pod, ""))
         return self._failed(way.queued, f"binding rejected: {message}", (), now_s)
 
     # What is measured

@@ -132,6 +132,29 @@ def test_a_binding_waits_for_the_condition_that_is_being_written() -> None:
     asyncio.run(story())
 
 
+def test_a_condition_that_could_not_be_written_is_written_later_unless_the_pod_has_a_node_by_then() -> None:
+    async def story() -> None:
+        wire = Wire()
+        wire.status = 503
+        once = Writer(wire, jitter=random.random, sleep=asyncio.sleep, attempts=1)
+        hands = Hands(a_scheduler(), once, lambda: None)
+        p, q = pod_of("p"), pod_of("q")
+        async with asyncio.TaskGroup() as group:
+            running = group.create_task(hands.run())
+            wire.gate.clear()
+            hands.perform([unschedulable(p), unschedulable(q)])
+            await until(lambda: len(wire.asked) == 2)
+            hands.perform([Bind(q, "a")])
+            wire.gate.set()
+            await until(lambda: not hands.under_way)
+            wire.status = 200
+            await until(lambda: wire.asked.count("p/status") == 2)
+            running.cancel()
+        assert wire.asked.count("q/status") == 1
+
+    asyncio.run(story())
+
+
 def test_events_wait_while_bindings_are_under_way_but_not_for_ever() -> None:
     async def story() -> None:
         wire = Wire()

@@ -147,15 +147,18 @@ def test_a_pod_on_a_node_that_is_not_known_yet_waits_for_it() -> None:
     assert not matrix.set_aside
 
 
-def test_an_assumed_pod_is_forgotten_with_its_node() -> None:
+def test_an_assumed_pod_outlives_its_node_until_it_is_forgotten() -> None:
     matrix = NodeMatrix()
     matrix.node_applied(node("a"))
     matrix.assume(pod("p"), row_of(matrix, "a"))
+    matrix.assume(pod("q"), row_of(matrix, "a"))
     matrix.node_removed("a")
-    assert not matrix.is_assumed("p")
+    assert matrix.node_of("p") == "a"
     matrix.forget("p")
+    assert matrix.node_of("p") == ""
     matrix.node_applied(node("a"))
-    assert free(matrix, "a") == 4000
+    assert matrix.is_assumed("q")
+    assert free(matrix, "a") == 3000
 
 
 def test_a_node_with_less_than_nothing_is_set_aside_and_the_others_go_on() -> None:

@@ -246,7 +246,7 @@ def test_a_promise_is_written_once_and_void_when_no_node_can_be_made_free() -> N
     assert driven.scheduler.queue.nominations.node_of("uid-p") is None
 
 
-@pytest.mark.parametrize("result", [Result.LATER, Result.REFUSED, Result.TAKEN])
+@pytest.mark.parametrize("result", [Result.LATER, Result.REFUSED, Result.GONE])
 def test_room_of_a_pod_that_was_not_bound_wakes_those_who_wait_for_it(result: Result) -> None:
     driven = Driven(a_node("a", cpu="1"))
     driven.comes("first")

@@ -83,7 +83,9 @@ def test_the_watch_may_settle_a_binding_of_unknown_outcome() -> None:
     world.step()
     world.answer("p", Result.UNKNOWN)
     world.show_bound(a_pod("p", CPU), "a")
-    assert world.step(after_s=60) == []
+    world.step(after_s=60)
+    assert world.binds == {}
+    assert world.said == [("p", "Scheduled")]
     assert world.taken("a") == 1
     assert len(world.scheduler.bindings) == len(world.scheduler.queue) == 0
 
@@ -93,10 +95,66 @@ def test_a_pod_that_somebody_else_bound_is_theirs() -> None:
     world.show(a_pod("p", CPU))
     world.step()
     world.answer("p", Result.TAKEN)
-    assert world.taken("a") == 0
+    assert world.taken("a") == 1  # until it is known that it is not there
     world.show_bound(a_pod("p", CPU), "b")
     assert world.step(after_s=60) == []
     assert (world.taken("a"), world.taken("b")) == (0, 1)
+
+
+@pytest.mark.parametrize("then", [Result.TAKEN, Result.LATER, Result.REFUSED])
+def test_room_that_may_be_taken_is_given_to_nobody_whatever_a_later_attempt_is_told(then: Result) -> None:
+    world = World(nodes=[a_node("a", cpu="4")])
+    world.show(a_pod("p", CPU), a_pod("q", CPU))
+    world.step()
+    world.answer("p", Result.UNKNOWN)
+    world.step(after_s=2)
+    world.answer("p", then)
+    assert world.taken("a") == 1
+    world.scheduler.queue.activate(["uid-q"], world.now_s)
+    world.step(after_s=20)
+    assert world.binds == {"p": "a"}
+    world.show_bound(a_pod("p", CPU), "a")
+    world.answer("p", then)
+    assert world.taken("a") == 1
+    assert world.said == [("p", "Scheduled")]
+    assert len(world.scheduler.bindings) == 0
+
+
+def test_a_pod_that_somebody_else_bound_elsewhere_leaves_its_room_to_those_who_wait() -> None:
+    world = World(nodes=[a_node("a", cpu="4"), a_node("b", cpu="1")])
+    world.show(a_pod("p", CPU), a_pod("q", CPU))
+    world.step()
+    world.show_bound(a_pod("p", CPU), "b")
+    world.answer("p", Result.TAKEN)
+    world.step(after_s=2)
+    assert world.binds == {"q": "a"}
+
+
+def test_a_node_that_comes_back_has_the_pods_that_are_on_their_way_to_it() -> None:
+    world = World(nodes=[a_node("a", cpu="4")])
+    world.show(a_pod("p", CPU))
+    world.step()
+    world.scheduler.node_removed("a", world.now_s)
+    world.show(a_pod("p", CPU, labels={"late": "news"}))
+    world.scheduler.node_applied(a_node("a", cpu="4"), world.now_s)
+    world.show(a_pod("q", CPU))
+    world.step()
+    assert world.binds == {}
+    assert world.taken("a") == 1
+    world.answer("p", Result.DONE)
+    assert world.step(after_s=60) == []
+
+
+def test_a_node_that_comes_back_has_room_again_if_a_pod_did_not_get_there() -> None:
+    world = World(nodes=[a_node("a", cpu="4")])
+    world.show(a_pod("p", CPU))
+    world.step()
+    world.scheduler.node_removed("a", world.now_s)
+    world.answer("p", Result.LATER)
+    world.scheduler.node_applied(a_node("a", cpu="4"), world.now_s)
+    assert world.taken("a") == 0
+    world.step(after_s=20)
+    assert world.binds == {"p": "a"}
 
 
 def test_a_pod_whose_gates_the_server_minds_waits_for_their_end_and_for_nothing_else() -> None:

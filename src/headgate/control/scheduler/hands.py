@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, Final
 
 from headgate.client.events.shell import EventWriter, Said
-from headgate.client.outcome import Verdict
+from headgate.client.outcome import Outcome, Verdict
 from headgate.client.writer import Writer
 from headgate.control.scheduler.eviction import preempt
 from headgate.control.scheduler.results import result_of
@@ -27,6 +27,8 @@ from headgate.scheduling.scheduler import Scheduler
 
 _STATUS_WORKERS: Final = 4
 _EVENTS_KEPT: Final = 16_384
+_AGAIN_S: Final = 1.0
+_NOT_YET: Final = (Outcome.LATER, Outcome.UNKNOWN)
 _BREATH_S: Final = 0.25
 """How long an Event waits for a moment without bindings: on a cluster that never rests it still gets its turn."""
 
@@ -40,6 +42,7 @@ class Hands:
         self._woken = woken
         self._binding: dict[str, asyncio.Task[None]] = {}
         self._statuses: dict[str, SetStatus] = {}
+        self._put_off: dict[str, SetStatus] = {}
         self._writing: dict[str, asyncio.Task[None]] = {}
         self._more = asyncio.Event()
         self._at_rest = asyncio.Event()
@@ -92,6 +95,7 @@ class Hands:
 
     def _start(self, pod: Pod, steps: Coroutine[Any, Any, None]) -> None:
         self._statuses.pop(pod.uid, None)
+        self._put_off.pop(pod.uid, None)
         task = asyncio.create_task(steps)
         self._binding[pod.uid] = task
         self._at_rest.clear()
@@ -172,7 +176,7 @@ class Hands:
 
     def _keep_status(self, status: SetStatus) -> None:
         """The latest counts; a promise that was not written yet stays with it."""
-        before = self._statuses.pop(status.pod.uid, None)
+        before = self._statuses.pop(status.pod.uid, None) or self._put_off.pop(status.pod.uid, None)
         if before is not None:
             promise = before.nominated_node if status.nominated_node is None else status.nominated_node
             status = SetStatus(status.pod, status.condition or before.condition, promise)
@@ -187,6 +191,15 @@ class Hands:
                 continue
             status = self._statuses.pop(next(iter(self._statuses)))
             await asyncio.wait([self._beside(status.pod.uid, self._write_status(status))])
+            if status.pod.uid in self._put_off:
+                await asyncio.sleep(_AGAIN_S)
+                self._keep_again(status.pod.uid)
+
+    def _keep_again(self, uid: str) -> None:
+        """Unless there is something newer by now, or the pod has a node."""
+        status = self._put_off.pop(uid, None)
+        if status is not None:
+            self._keep_status(status)
 
     async def _write_status(self, status: SetStatus) -> None:
         pod = status.pod
@@ -198,7 +211,13 @@ class Hands:
             body["conditions"] = [condition]
         if status.nominated_node is not None:
             body["nominatedNodeName"] = status.nominated_node or None
-        await self._writer.patch(PODS, pod.namespace, pod.name, pod.uid, {"status": body}, "strategic", "status")
+        place = (PODS, pod.namespace, pod.name, pod.uid)
+        verdict = await self._writer.patch(*place, {"status": body}, "strategic", "status")
+        if verdict.outcome in _NOT_YET and pod.uid not in self._binding:
+            newer = self._statuses.pop(pod.uid, None)
+            self._put_off[pod.uid] = status
+            if newer is not None:
+                self._keep_status(newer)
 
     def _say(self, say: Say) -> None:
         pod, behind = say.pod, say.related or say.pod

@@ -1,0 +1,255 @@
+"""A scheduler and a small API server, and between them everything that goes wrong between two programs.
+
+What the scheduler wants done waits here until it is answered: truthfully, or with a failure, or not at all although it
+was done. It can die at any moment and is then followed by one that knows what the API server shows and nothing else.
+All that it was told and what it wanted done is written down, so that it can be told again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from clusters import HEADER
+from headgate.scheduling.configuration.parsing import parse_configuration
+from headgate.scheduling.configuration.values import Configuration
+from headgate.scheduling.effects import Bind, Effect, Preempt, Result, Say, SetStatus
+from headgate.scheduling.plugins.scheduling_gates import SchedulingGates
+from headgate.scheduling.profile import MAKERS
+from headgate.scheduling.queued import Where
+from headgate.scheduling.scheduler import Scheduler
+from property.small_api import SmallApi, gates_of, node_of, reason_of, uid_of
+
+PATIENCE_S = 120.0
+"""Every backoff and every retry is over by then, and nobody has waited for so long that it is tried for that alone."""
+
+_READ = parse_configuration({**HEADER, "profiles": [{}]})
+assert isinstance(_READ, Configuration)
+CONFIGURATION: Configuration = _READ
+
+
+def new_scheduler(*, minds_gates: bool = True) -> Scheduler:
+    makers = {**MAKERS, "SchedulingGates": lambda args, cluster: SchedulingGates(enabled=minds_gates)}
+    return Scheduler(CONFIGURATION, makers)
+
+
+class World:
+    """``minds_gates``: whether the scheduler's feature gate is on; the server's always is."""
+
+    def __init__(self, *, minds_gates: bool = True) -> None:
+        self.api = SmallApi()
+        self.minds_gates = minds_gates
+        self.now_s = 1000.0
+        self.scheduler = new_scheduler(minds_gates=minds_gates)
+        self.binds: list[Bind] = []
+        self.statuses: dict[str, SetStatus] = {}
+        self.preempts: list[Preempt] = []
+        self.ghosts: list[Bind] = []
+        """Bindings that nobody waits for any more, and that may yet arrive."""
+        self.inputs: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = []
+        self.outputs: list[list[Effect]] = []
+        self.attempts: Counter[str] = Counter()
+
+    # The scheduler, and what it wants done
+
+    def _call(self, method: str, *args: Any, **more: Any) -> None:
+        self.inputs.append((method, args, more))
+        effects: list[Effect] = getattr(self.scheduler, method)(*args, **more) or []
+        self.outputs.append(effects)
+        for each in effects:
+            self._want(each)
+
+    def _want(self, effect: Effect) -> None:
+        match effect:
+            case Bind():
+                assert all(each.pod.uid != effect.pod.uid for each in self.binds), "it is being bound already"
+                self.statuses.pop(effect.pod.uid, None)  # as control/scheduler/hands.py does
+                self.binds.append(effect)
+            case SetStatus(pod, condition, promise):
+                before = self.statuses.pop(pod.uid, None)
+                if before is not None:
+                    condition = condition or before.condition
+                    promise = before.nominated_node if promise is None else promise
+                self.statuses[pod.uid] = SetStatus(pod, condition, promise)
+            case Preempt():
+                self.preempts.append(effect)
+            case Say():
+                pass
+            case _:
+                raise AssertionError(effect)
+
+    def step(self, most: int = 3) -> None:
+        self._call("step", self.now_s, most)
+
+    def later(self, by_s: float) -> None:
+        self.now_s += by_s
+
+    # Watches
+
+    def show(self, what: tuple[str, int]) -> None:
+        resource, count = what
+        for _ in range(count):
+            told = self.api.watches[resource].next()
+            if told is not None:
+                self._hear(resource, *told)
+
+    def list_again(self, resource: str) -> None:
+        there = self.api.pods if resource == "pods" else self.api.nodes
+        for told in self.api.watches[resource].list_again(there):
+            self._hear(resource, *told)
+
+    def _hear(self, resource: str, name: str, uid: str, wire: Any) -> None:
+        if resource == "pods":
+            self._call("pod_removed", uid, self.now_s) if wire is None else self._call("pod_applied", wire, self.now_s)
+        elif wire is None:
+            self._call("node_removed", name, self.now_s)
+        else:
+            self._call("node_applied", wire, self.now_s)
+
+    # Answers
+
+    def answer_bind(self, what: tuple[int, str]) -> None:
+        if not self.binds:
+            return
+        index, how = what
+        bind = self.binds.pop(index % len(self.binds))
+        self._call("bound", bind.pod.uid, self._bound(bind, how), "because", self.now_s)
+
+    def _bound(self, bind: Bind, how: str) -> Result:
+        if how in ("later", "refused"):
+            return Result(how)
+        if how == "unheard":
+            self.ghosts.append(bind)
+            return Result.UNKNOWN
+        result = self.api.bind(bind.pod.name, bind.pod.uid, bind.node_name)
+        if how == "lost":
+            return Result.UNKNOWN
+        wire = self.api.pods.get(bind.pod.name)
+        if how == "unread" and result is Result.DONE and wire is not None and bind in self.ghosts:
+            return Result.TAKEN  # it was there before, and nobody could read where
+        return result
+
+    def ghost(self, index: int) -> None:
+        if self.ghosts:
+            bind = self.ghosts[index % len(self.ghosts)]
+            self.api.bind(bind.pod.name, bind.pod.uid, bind.node_name)
+
+    def answer_status(self, index: int) -> None:
+        if self.statuses:
+            uid = list(self.statuses)[index % len(self.statuses)]
+            status = self.statuses.pop(uid)
+            self.api.set_status(status.pod.name, uid, status.condition, status.nominated_node)
+
+    def answer_preempt(self, what: tuple[int, bool]) -> None:
+        if not self.preempts:
+            return
+        index, ok = what
+        preempt = self.preempts.pop(index % len(self.preempts))
+        told = [each.uid for each in preempt.victims if ok and self.api.delete_by_uid(each.name, each.uid)]
+        self._call("preempted", preempt, told, self.now_s, ok=ok)
+
+    # Death
+
+    def die(self, applied: tuple[bool, ...] = ()) -> None:
+        """What was under way arrives or does not; then somebody else starts, from what the API server shows."""
+        under_way: list[Bind | SetStatus | Preempt] = [
+            *self.ghosts,
+            *self.binds,
+            *self.statuses.values(),
+            *self.preempts,
+        ]
+        for each, arrives in zip(under_way, applied, strict=False):
+            if not arrives:
+                continue
+            if isinstance(each, Bind):
+                self.api.bind(each.pod.name, each.pod.uid, each.node_name)
+            elif isinstance(each, SetStatus):
+                self.api.set_status(each.pod.name, each.pod.uid, each.condition, each.nominated_node)
+            else:
+                self.api.delete_by_uid(each.victims[0].name, each.victims[0].uid)
+        self.binds, self.statuses, self.preempts, self.ghosts = [], {}, [], []
+        self.inputs, self.outputs = [], []
+        self.scheduler = new_scheduler(minds_gates=self.minds_gates)
+        for resource, watch in self.api.watches.items():
+            watch.known.clear()
+            self.list_again(resource)
+
+    # Peace
+
+    def settle(self) -> None:
+        """Nothing changes any more, everything is told and answered; time goes on only where the scheduler asks."""
+        end_s = self.now_s + PATIENCE_S
+        while self.now_s < end_s:
+            self._quiet()
+            wake_s = self.scheduler.next_deadline_s()
+            if wake_s is None or wake_s > end_s:
+                break
+            self.now_s = max(self.now_s, wake_s)
+
+    def _quiet(self) -> None:
+        for _ in range(1000):
+            self.step(16)
+            busy = self.outputs[-1] != []
+            while (
+                any(watch.waiting for watch in self.api.watches.values())
+                or self.binds
+                or self.statuses
+                or self.preempts
+            ):
+                busy = True
+                self.show(("pods", 1))
+                self.show(("nodes", 1))
+                self.answer_bind((0, "truth"))
+                self.answer_status(0)
+                self.answer_preempt((0, True))
+            busy |= self.api.reap()
+            if not busy:
+                return
+        raise AssertionError("it does not come to rest")
+
+    # What must be so
+
+    def check_places(self) -> None:
+        """A pod that the scheduler knows is in the queue, or on its way, or on a node: in just one of them."""
+        scheduler, matrix = self.scheduler, self.scheduler.cluster.matrix
+        for wire in self.api.watches["pods"].known.values():
+            uid = uid_of(wire)
+            queued, way = scheduler.queue.get(uid), scheduler.bindings.get(uid)
+            waits = queued is not None and queued.where is not Where.IN_FLIGHT
+            on_node = way is None and bool(matrix.node_of(uid))
+            places = [waits, way is not None and not waits, on_node]
+            known_gone = uid_of(self.api.pods.get(wire["metadata"]["name"])) != uid
+            assert places.count(True) == 1 or (known_gone and not any(places)), (
+                f"{uid}: waits, on its way, on a node: {places}"
+            )
+            if node_of(wire):
+                assert queued is None, f"{uid} has a node and waits"
+            elif queued is not None and queued.where is Where.IN_FLIGHT:
+                assert matrix.is_assumed(uid), f"{uid} is on its way, and its room is not taken"
+
+    def check_counts(self) -> None:
+        queue = self.scheduler.queue
+        found = Counter(queued.where for queued in queue.pods())
+        backoff = found[Where.BACKOFF] + found[Where.ERROR_BACKOFF]
+        assert queue.counters.pending() == {
+            "active": found[Where.ACTIVE],
+            "backoff": backoff,
+            "unschedulable": found[Where.UNSCHEDULABLE],
+            "gated": found[Where.GATED],
+        }
+        held = Counter((name, queued.pod.scheduler_name) for queued in queue.pods() for name in queued.rejectors)
+        assert queue.counters.unschedulable() == held
+
+    def check_peace(self) -> None:
+        """Who fits is bound, who does not has been told, and who has a gate was not called unschedulable."""
+        for name, wire in self.api.pods.items():
+            if gates_of(wire):
+                assert reason_of(wire) == "SchedulingGated", f"{name}: {reason_of(wire)}"
+                assert not node_of(wire)
+            elif not node_of(wire):
+                assert not self.api.could_run(wire), f"{name} waits and could run on {self.api.could_run(wire)}"
+                told = {"Unschedulable"} | (set() if self.api.nodes else {"SchedulerError"})
+                told |= set() if self.minds_gates else {"SchedulingGated"}  # what a gated pod was tried for is not told
+                assert reason_of(wire) in told, f"{name} waits and was told {reason_of(wire)!r}"
+        assert not self.scheduler.bindings
+        assert not self.scheduler.cluster.matrix.assumed()

@@ -1,0 +1,249 @@
+"""A small API server for schedulers under test: pods, nodes, one revision for all, and what watches have yet to tell.
+
+It answers bindings as a server does, and keeps the one promise that nobody may break: wherever only the scheduler under
+test binds, no node ever has more on it than it can hold. Watches tell each resource in its own order, as late as the
+test likes; a watch that was cut lists again and tells the differences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
+from typing import Any, NamedTuple
+
+from clusters import a_node, a_pod
+from headgate.scheduling.effects import Result
+
+Object = dict[str, Any]
+
+SIZES = {"n0": 4, "n1": 4, "n2": 2}
+"""The nodes that may be there, and how much cpu they have: a node that vanished comes back as it was."""
+MOST_PODS = 3
+
+
+class Told(NamedTuple):
+    """What a watch tells; without an object, that it is gone."""
+
+    name: str
+    uid: str
+    wire: Object | None
+
+
+class Watch:
+    """One resource as somebody hears of it."""
+
+    def __init__(self) -> None:
+        self.waiting: list[Told] = []
+        self.known: dict[str, Object] = {}
+
+    def next(self) -> Told | None:
+        if not self.waiting:
+            return None
+        told = self.waiting.pop(0)
+        if told.wire is None:
+            self.known.pop(told.name, None)
+        else:
+            self.known[told.name] = told.wire
+        return told
+
+    def list_again(self, there: Mapping[str, Object]) -> Iterator[Told]:
+        """Everything that waited is told at once, as far as it still matters."""
+        self.waiting.clear()
+        for name, wire in list(self.known.items()):
+            if uid_of(there.get(name)) != uid_of(wire):
+                del self.known[name]
+                yield Told(name, uid_of(wire), None)
+        for name, wire in there.items():
+            if self.known.get(name) != wire:
+                self.known[name] = deepcopy(wire)
+                yield Told(name, uid_of(wire), self.known[name])
+
+
+def uid_of(wire: Object | None) -> str:
+    return "" if wire is None else str(wire["metadata"]["uid"])
+
+
+class SmallApi:
+    def __init__(self) -> None:
+        self.pods: dict[str, Object] = {}
+        self.nodes: dict[str, Object] = {}
+        self.watches = {"pods": Watch(), "nodes": Watch()}
+        self.crowded: set[str] = set()
+        """Nodes where somebody else put a pod without asking whether there is room."""
+        self.bound: dict[str, str] = {}
+        """By uid, where every pod that ever had a node got it: once and for all."""
+        self._revision = 0
+
+    # Objects come, change and go
+
+    def create_pod(self, name: str, cpu: int, gates: int, priority: int, port: int) -> None:
+        if name in self.pods:
+            return
+        self._revision += 1
+        spec: Object = (
+            {"schedulingGates": [{"name": f"example.com/{number}"} for number in range(gates)]} if gates else {}
+        )
+        wire = a_pod(name, {"cpu": str(cpu)}, priority=priority, **spec)
+        wire["metadata"] |= {"uid": f"{name}-{self._revision}", "generation": 1}
+        wire["metadata"]["creationTimestamp"] = (
+            f"2026-01-01T00:{self._revision // 60 % 60:02}:{self._revision % 60:02}Z"
+        )
+        if port:
+            wire["spec"]["containers"][0]["ports"] = [{"containerPort": port, "hostPort": port}]
+        if gates:
+            condition = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}
+            wire["status"] = {"conditions": [condition]}
+        self._store("pods", name, wire)
+
+    def delete_pod(self, name: str) -> None:
+        """A pod on a node takes its time (``reap``)."""
+        wire = self.pods.get(name)
+        if wire is not None and node_of(wire):
+            self._change(name, lambda pod: pod["metadata"].update(deletionTimestamp="2026-01-02T00:00:00Z"))
+        elif wire is not None:
+            self._drop("pods", name)
+
+    def reap(self) -> bool:
+        """The pods that were told to go have gone; whether there were any."""
+        leaving = [name for name, wire in self.pods.items() if wire["metadata"].get("deletionTimestamp")]
+        for name in leaving:
+            self._drop("pods", name)
+        return bool(leaving)
+
+    def lift_gate(self, name: str) -> None:
+        if name in self.pods and gates_of(self.pods[name]):
+            self._change(name, lambda pod: pod["spec"]["schedulingGates"].pop(0))
+
+    def touch_pod(self, name: str) -> None:
+        if name in self.pods:
+            self._change(name, lambda pod: pod["metadata"]["labels"].update(touched=str(self._revision)))
+
+    def put_node(self, name: str) -> None:
+        if name not in self.nodes:
+            node = a_node(name, cpu=str(SIZES[name]), pods=str(MOST_PODS))
+            node["metadata"]["uid"] = f"{name}-{self._revision + 1}"
+            self._store("nodes", name, node)
+
+    def cordon_node(self, name: str) -> None:
+        """Or the other way round."""
+        if name in self.nodes:
+            node = deepcopy(self.nodes[name])
+            node["spec"]["unschedulable"] = not node["spec"].get("unschedulable")
+            self._store("nodes", name, node)
+
+    def remove_node(self, name: str) -> None:
+        if name in self.nodes:
+            self._drop("nodes", name)
+
+    def _change(self, name: str, change: Callable[[Object], Any]) -> None:
+        wire = deepcopy(self.pods[name])
+        change(wire)
+        self._store("pods", name, wire)
+
+    def _store(self, resource: str, name: str, wire: Object) -> None:
+        self._revision += 1
+        wire["metadata"]["resourceVersion"] = str(self._revision)
+        self._objects(resource)[name] = wire
+        self.watches[resource].waiting.append(Told(name, uid_of(wire), deepcopy(wire)))
+        self.check_room()
+
+    def _drop(self, resource: str, name: str) -> None:
+        self._revision += 1
+        gone = self._objects(resource).pop(name)
+        self.watches[resource].waiting.append(Told(name, uid_of(gone), None))
+
+    def _objects(self, resource: str) -> dict[str, Object]:
+        return self.pods if resource == "pods" else self.nodes
+
+    # What schedulers write
+
+    def bind(self, name: str, uid: str, node: str) -> Result:
+        wire = self.pods.get(name)
+        if wire is None or uid_of(wire) != uid:
+            return Result.GONE
+        if node_of(wire) or wire["metadata"].get("deletionTimestamp"):
+            return Result.DONE if node_of(wire) == node else Result.TAKEN
+        if gates_of(wire):
+            return Result.GATED
+        assert uid not in self.bound, f"{uid} is bound twice"
+        self.bound[uid] = node
+        self._change(name, lambda pod: _set_node(pod, node))
+        return Result.DONE
+
+    def bind_by_another(self, name: str, node: str) -> None:
+        wire = self.pods.get(name)
+        if wire is not None and not gates_of(wire) and not node_of(wire):
+            self.crowded.add(node)
+            self.bind(name, uid_of(wire), node)
+
+    def set_status(self, name: str, uid: str, condition: Mapping[str, Any] | None, promise: str | None) -> None:
+        wire = self.pods.get(name)
+        if wire is None or uid_of(wire) != uid:
+            return
+
+        def change(pod: Object) -> None:
+            if condition is not None:
+                assert not (gates_of(pod) and condition["reason"] == "Unschedulable"), f"{name} has a gate"
+                pod["status"]["conditions"] = [dict(condition)]
+            if promise is not None:
+                pod["status"]["nominatedNodeName"] = promise
+
+        self._change(name, change)
+
+    def delete_by_uid(self, name: str, uid: str) -> bool:
+        """Whether it was there."""
+        if uid_of(self.pods.get(name)) != uid:
+            return False
+        self.delete_pod(name)
+        return True
+
+    # What must be so
+
+    def check_room(self) -> None:
+        for node in SIZES:
+            if node not in self.crowded:
+                there = self.on_node(node)
+                assert sum(map(cpu_of, there)) <= SIZES[node], f"{node} is over-allocated"
+                assert len(there) <= MOST_PODS, f"{node} has too many pods"
+
+    def on_node(self, node: str) -> list[Object]:
+        return [wire for wire in self.pods.values() if node_of(wire) == node]
+
+    def could_run(self, wire: Object) -> list[str]:
+        """Where the pod fits, if need be instead of pods of lower priority: by looking at everything."""
+        return [
+            node
+            for node, shown in self.nodes.items()
+            if not shown["spec"].get("unschedulable") and _fits(wire, node, self.on_node(node))
+        ]
+
+
+def _fits(wire: Object, node: str, there: list[Object]) -> bool:
+    stay = [each for each in there if each["spec"]["priority"] >= wire["spec"]["priority"]]
+    free_port = not ports_of(wire) or all(ports_of(each) != ports_of(wire) for each in stay)
+    return free_port and len(stay) < MOST_PODS and sum(map(cpu_of, stay)) + cpu_of(wire) <= SIZES[node]
+
+
+def _set_node(pod: Object, node: str) -> None:
+    pod["spec"]["nodeName"] = node
+    pod["status"]["conditions"] = [{"type": "PodScheduled", "status": "True"}]
+
+
+def node_of(wire: Object) -> str:
+    return str(wire["spec"].get("nodeName") or "")
+
+
+def gates_of(wire: Object) -> list[Object]:
+    return list(wire["spec"].get("schedulingGates") or ())
+
+
+def cpu_of(wire: Object) -> int:
+    return int(wire["spec"]["containers"][0]["resources"]["requests"]["cpu"])
+
+
+def ports_of(wire: Object) -> list[Object]:
+    return list(wire["spec"]["containers"][0].get("ports") or ())
+
+
+def reason_of(wire: Object) -> str:
+    return str(next((each.get("reason") or "" for each in wire["status"].get("conditions") or ()), ""))

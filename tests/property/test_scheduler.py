@@ -1,0 +1,79 @@
+"""The scheduler beside a small API server where everything happens that can: late watches, lost answers, deaths.
+
+At every revision no node has more than it holds and no pod is bound twice; at every step each pod is in one place and
+the counters equal a recount; told the same it does the same; and when all is quiet, nobody was forgotten.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from property.scheduled_world import World, new_scheduler
+from property.small_api import SIZES
+
+PODS = ["a", "b", "c", "d", "e", "f"]
+names, nodes, few = st.sampled_from(PODS), st.sampled_from(list(SIZES)), st.integers(0, 3)
+ANSWERS = ["truth", "truth", "truth", "later", "refused", "lost", "unheard", "unread"]
+created = st.tuples(
+    names, st.integers(1, 4), st.sampled_from([0, 0, 0, 1, 2]), st.sampled_from([0, 0, 10]), st.sampled_from([0, 0, 80])
+)
+OF_THE_API: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
+    "create_pod": created,
+    "delete_pod": st.tuples(names),
+    "lift_gate": st.tuples(names),
+    "touch_pod": st.tuples(names),
+    "put_node": st.tuples(nodes),
+    "remove_node": st.tuples(nodes),
+    "cordon_node": st.tuples(nodes),
+    "bind_by_another": st.tuples(names, nodes),
+    "reap": st.just(()),
+}
+OF_THE_WORLD: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
+    "show": st.tuples(st.tuples(st.sampled_from(["pods", "nodes"]), st.integers(1, 4))),
+    "list_again": st.tuples(st.sampled_from(["pods", "nodes"])),
+    "step": st.tuples(st.integers(1, 3)),
+    "answer_bind": st.tuples(st.tuples(few, st.sampled_from(ANSWERS))),
+    "answer_status": st.tuples(few),
+    "answer_preempt": st.tuples(st.tuples(few, st.booleans())),
+    "ghost": st.tuples(few),
+    "later": st.tuples(st.sampled_from([0.5, 2.0, 11.0, 301.0])),
+    "die": st.tuples(st.lists(st.booleans(), max_size=6).map(tuple)),
+}
+STEPS = {**OF_THE_API, **OF_THE_WORLD}
+OFTEN = ["create_pod"] * 6 + ["show"] * 8 + ["step"] * 5 + ["answer_bind"] * 5 + ["put_node"] * 3 + ["later"] * 2
+steps = st.sampled_from(OFTEN + list(STEPS)).flatmap(lambda name: st.tuples(st.just(name), STEPS[name]))
+lives = st.lists(steps, min_size=30, max_size=80)
+
+
+def take(world: World, name: str, args: tuple[Any, ...]) -> None:
+    getattr(world.api if name in OF_THE_API else world, name)(*args)
+
+
+@settings(max_examples=200, deadline=None)
+@given(lives, st.booleans())
+def test_nobody_is_bound_twice_forgotten_or_where_there_is_no_room(
+    taken: list[tuple[str, tuple[Any, ...]]], minds_gates: bool
+) -> None:
+    world = World(minds_gates=minds_gates)
+    for name, args in taken:
+        take(world, name, args)
+        world.check_places()
+        world.check_counts()
+    world.settle()
+    world.check_places()
+    world.check_counts()
+    world.check_peace()
+
+
+@settings(max_examples=60, deadline=None)
+@given(lives)
+def test_told_the_same_it_does_the_same(taken: list[tuple[str, tuple[Any, ...]]]) -> None:
+    world = World()
+    for name, args in taken:
+        take(world, name, args)
+    again = new_scheduler()
+    for (method, args, more), wanted in zip(world.inputs, world.outputs, strict=True):
+        assert repr(getattr(again, method)(*args, **more) or []) == repr(wanted)
