@@ -15,6 +15,7 @@ import yaml
 
 from harness.embedded import HEADGATE, EmbeddedServer
 from harness.server import JSON_TYPE
+from headgate.scheduling.metrics import FAMILIES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
 GATE = "example.com/dependency-ready"
@@ -54,6 +55,11 @@ def test_every_command_of_the_page_works_as_written(server: EmbeddedServer, kube
 def test_the_alert_rules_are_rules() -> None:
     (block,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
     (group,) = yaml.safe_load(block)["groups"]
-    assert len(group["rules"]) == 3
+    assert len(group["rules"]) == 5
     for rule in group["rules"]:
         assert rule.keys() == {"alert", "expr", "for", "annotations"}
+
+
+def test_every_metric_that_the_page_names_is_served() -> None:
+    named = {re.sub("_bucket$", "", name) for name in re.findall(r"\b(?:scheduler|headgate)_[a-z_]+\b", PAGE)}
+    assert named == set(FAMILIES)
