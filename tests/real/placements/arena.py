@@ -13,7 +13,7 @@ import json
 import re
 import ssl
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -62,6 +62,7 @@ RESOURCES = {
     "PersistentVolume": part.VOLUMES,
     "PersistentVolumeClaim": part.CLAIMS,
     "Pod": resource.PODS,
+    "PodDisruptionBudget": resource.POD_DISRUPTION_BUDGETS,
     "PriorityClass": resource.Resource("scheduling.k8s.io", "v1", "priorityclasses", namespaced=False),
     "ReplicaSet": resource.REPLICA_SETS,
     "ReplicationController": resource.REPLICATION_CONTROLLERS,
@@ -89,7 +90,7 @@ class Arena:
         self._server = RealServer(folder, programs, flags=flags)
         for each in _rights():
             self.create(each)
-        self._standing = [self.create(each) for each in STANDING]
+        self._standing = [self._store(each) for each in STANDING]
         self._standing.append(self._send("GET", resource.NAMESPACES.object("", "default")))
         config, log = folder / "scheduler.yaml", folder / "kube-scheduler.log"
         config.write_text(yaml.safe_dump(self._configuration(folder)))
@@ -132,20 +133,39 @@ class Arena:
         nodes = [self.create(each) for each in case.nodes]
         names = {each["metadata"]["name"] for each in nodes}
         self.log.wait_until(lambda: self.log.nodes == names, f"to know the nodes {sorted(names)} and no others")
-        made = [self.create(each) for each in case.pods]
-        pods = {f"{each['metadata']['namespace']}/{each['metadata']['name']}": each for each in made}
+        pods: dict[str, Object] = {}
         attempts = self.log.attempts
-
-        def all_decided() -> bool:
-            return all(name in attempts and attempts[name].is_decided for name in pods)
-
-        self.log.wait_until(all_decided, f"to decide about the pods of case {case.number}")
+        for batch in case.batches:
+            made = {_key(each): each for each in map(self.create, batch)}
+            self._decide(made)
+            pods |= made
+            if any(attempts[name].promised for name in made):
+                break  # what comes now depends on how fast the victims go
+            if len(case.batches) > 1:
+                self._start([each for name, each in made.items() if attempts[name].node], len(pods))
         self._send("DELETE", resource.NODES.collection())
         for namespace in sorted({name.partition("/")[0] for name in pods if not attempts[name].node}):
             waiting = f"{resource.PODS.collection(namespace)}?fieldSelector=spec.nodeName%3D"
             self._send("DELETE", waiting, {"gracePeriodSeconds": 0})
         around = [*self._standing, *self._storage.pop(case.name)]
         return Played(nodes, pods, [each for name, each in attempts.items() if name in pods], around)
+
+    def _decide(self, pods: Collection[str]) -> None:
+        attempts = self.log.attempts
+        self.log.wait_until(
+            lambda: all(name in attempts and attempts[name].is_decided for name in pods),
+            f"to decide about {list(pods)}",
+        )
+
+    def _start(self, pods: Sequence[Object], second: int) -> None:
+        """Say when the pods started, no two at the same time: the more recent are the first to be preempted."""
+        for number, each in enumerate(pods):
+            each["status"]["startTime"] = f"2025-01-01T00:{second:02}:{number:02}Z"
+            metadata, status = each["metadata"], {"startTime": each["status"]["startTime"]}
+            path = resource.PODS.object(metadata["namespace"], metadata["name"], "status")
+            self._send("PATCH", path, {"status": status}, MERGE_TYPE)
+        names = {_key(each) for each in pods}
+        self.log.wait_until(lambda: names <= self.log.updated, f"to see that {sorted(names)} started")
 
     def lay_out(self, cases: Sequence[Case]) -> None:
         """Make the storage of all cases, and wait until the scheduler has it."""
@@ -170,7 +190,8 @@ class Arena:
         made = self.create(wanted)
         if "status" not in wanted:
             return made
-        path = f"{part.VOLUMES.object('', made['metadata']['name'])}/status"
+        metadata = made["metadata"]
+        path = RESOURCES[made["kind"]].object(metadata.get("namespace", ""), metadata["name"], "status")
         return self._send("PATCH", path, {"status": wanted["status"]}, MERGE_TYPE)
 
     def _handled(self) -> Counter[str]:
@@ -205,6 +226,10 @@ class Arena:
         self._scheduler.stop()
         self._server.disconnect()
         self._server.stop()
+
+
+def _key(pod: Object) -> str:
+    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
 
 
 def _rights() -> Iterable[Object]:

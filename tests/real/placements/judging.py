@@ -45,7 +45,13 @@ def _compare(cluster: Cluster, wire: Object, real: Attempt) -> str:
     if not real.node:
         if isinstance(ours, Placement):
             return f"has no place ({real.message}), and goes to {ours.node_name} here"
-        return "" if ours.message == real.message else f"is told {real.message!r}, and here {ours.message!r}"
+        if ours.message != real.message:
+            return f"is told {real.message!r}, and here {ours.message!r}"
+        found = (
+            (ours.nominated.node_name, {each.key for each in ours.nominated.victims}) if ours.nominated else ("", set())
+        )
+        wanted = (real.promised, real.victims)
+        return "" if found == wanted else f"preempts {wanted}, and here {found}"
     if not isinstance(ours, Placement):
         return f"goes to {real.node}, and has no place here: {ours.message}"
     if real.scores:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from time import monotonic, sleep
 
-VERBOSITY = "schedule_one=10,node_tree=2,binder=4"
+VERBOSITY = "schedule_one=10,node_tree=2,binder=4,eventhandlers=4,preemption=2"
 PATIENCE_S = 60.0
 LINE = re.compile(r'[A-Z]\d{4} [\d:.]+ +\d+ [\w.]+:\d+\] "(?P<text>[^"]+)"(?P<rest>.*)')
 VALUE = re.compile(r'(\w+)=("(?:[^"\\]|\\.)*"|\S+)')
@@ -28,12 +28,16 @@ class Attempt:
         """Namespace and name."""
         self.node = ""
         self.message = ""
+        self.promised = ""
+        """The node on which room is made for it."""
+        self.victims: set[str] = set()
+        self.is_preempting = False
         self.scores: dict[str, dict[str, int]] = {}
         """By node and plugin, weights included; the sum under an empty name."""
 
     @property
     def is_decided(self) -> bool:
-        return bool(self.node or self.message)
+        return bool(self.node or self.message) and not self.is_preempting
 
     def totals(self) -> dict[str, int]:
         return {node: scores[""] for node, scores in self.scores.items()}
@@ -48,6 +52,8 @@ class Log:
         self.nodes: set[str] = set()
         self.attempts: dict[str, Attempt] = {}
         """The first of each pod, in order."""
+        self.updated: set[str] = set()
+        """Pods on nodes that were changed."""
         self._position = 0
         self._rest = ""
         self._handlers: dict[str, Callable[[dict[str, str]], None]] = {
@@ -60,12 +66,17 @@ class Log:
             "Error scheduling pod; retrying": self._failed,
             "Successfully bound pod to node": self._bound,
             # A pod whose volumes have to be bound first has its node, and waits for a controller that is not there.
-            "AssumePodVolumes": self._bound,
+            "BindPodVolumes": self._bound,
+            "the target node for the preemption is determined": self._promised,
+            "Preemptor Pod preempted victim Pod": self._preempted,
+            "Async Preemption finished completely": self._finished,
+            "Update event for scheduled pod": lambda said: self.updated.add(said["pod"]),
         }
 
     def forget(self) -> None:
         """Of pods so far nothing more is of interest."""
         self.attempts.clear()
+        self.updated.clear()
 
     def wait_until(self, ready: Callable[[], bool], what: str) -> None:
         deadline_s = monotonic() + PATIENCE_S
@@ -110,6 +121,19 @@ class Log:
         attempt = self.attempts.get(said["pod"])
         if attempt and not attempt.is_decided:
             attempt.node = said["node"]
+
+    def _promised(self, said: dict[str, str]) -> None:
+        attempt = self.attempts.get(said["pod"])
+        if attempt and not attempt.is_decided:
+            attempt.promised, attempt.is_preempting = said["node"], True
+
+    def _preempted(self, said: dict[str, str]) -> None:
+        if attempt := self.attempts.get(said["preemptor"]):
+            attempt.victims.add(said["victim"])
+
+    def _finished(self, said: dict[str, str]) -> None:
+        if attempt := self.attempts.get(said["preemptor"]):
+            attempt.is_preempting = False
 
 
 def _unquoted(value: str) -> str:

@@ -6,10 +6,10 @@ from random import Random
 from typing import Any
 
 from clusters import a_node
+from real.placements.climates import GPU, Climate
 
 Object = dict[str, Any]
 
-GPU = "example.com/gpu"
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
 MB = 1024 * 1024
@@ -22,8 +22,7 @@ IMAGES = (
 )
 
 
-def draw_node(draw: Random, name: str, *, is_roomy: bool) -> Object:
-    """One that is roomy leaves it to other rules who goes where."""
+def draw_node(draw: Random, name: str, climate: Climate) -> Object:
     labels = {key: draw.choice(["x", "y", "7", "12"]) for key in ("zone", "disk") if draw.random() < 0.7}
     if draw.random() < 0.9:
         labels[HOSTNAME] = name
@@ -36,12 +35,12 @@ def draw_node(draw: Random, name: str, *, is_roomy: bool) -> Object:
         more["hugepages-2Mi"] = draw.choice(["0", "64Mi"])
     found = a_node(
         name,
-        cpu=draw.choice(["8", "16", "15900m"] if is_roomy else ["0", "1", "1500m", "2", "4", "4", "16"]),
-        memory=draw.choice(["8Gi", "16Gi", "9000001k"] if is_roomy else ["500Mi", "1Gi", "3Gi", "8Gi", "1000001k"]),
-        pods=str(draw.choice([10, 110] if is_roomy else [0, 1, 3, 10, 10, 110])),
+        cpu=draw.choice(climate.cpu),
+        memory=draw.choice(climate.memory),
+        pods=str(draw.choice(climate.pods)),
         labels=labels,
-        taints=_taints(draw, [0] * 7 + [1] if is_roomy else [0, 0, 1, 2]),
-        cordoned=draw.random() < (0.03 if is_roomy else 0.1),
+        taints=_taints(draw, climate.taints),
+        cordoned=draw.random() < climate.cordoned,
         images=[each for each in IMAGES if draw.random() < 0.4],
         allocatable=more,
     )

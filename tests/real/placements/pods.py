@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from real.placements.nodes import GPU
+from real.placements.climates import GPU, Climate
 
 Object = dict[str, Any]
 
@@ -35,32 +35,40 @@ STANDING: tuple[Object, ...] = (
         }
         for name, overhead in RUNTIME.items()
     ),
+    *(
+        {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": {"selector": {"matchLabels": labels}, "minAvailable": 1},
+            "status": {"disruptionsAllowed": allowed, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1},
+        }
+        for name, labels, allowed in (("one", {"app": "a"}, 1), ("none", {"app": "b", "tier": "b"}, 0))
+    ),
 )
 """What pods refer to and no case changes."""
 
 
-def draw_pod(draw: Random, name: str, namespace: str, *, is_modest: bool) -> Object:
+def draw_pod(draw: Random, name: str, namespace: str, priority: str, climate: Climate) -> Object:
+    """``priority`` is the name of a class, or empty."""
     spec: Object = {
         "containers": [
-            draw_container(draw, f"c{i}", has_ports=not i, is_modest=is_modest)
-            for i in range(draw.choice([1, 1, 1, 2]))
+            draw_container(draw, f"c{i}", climate, has_ports=not i) for i in range(draw.choice([1, 1, 1, 2]))
         ],
         "terminationGracePeriodSeconds": 0,
     }
     if draw.random() < 0.2:
-        spec["initContainers"] = [
-            draw_container(draw, f"i{i}", is_modest=is_modest) for i in range(draw.choice([1, 1, 2, 3]))
-        ]
+        spec["initContainers"] = [draw_container(draw, f"i{i}", climate) for i in range(draw.choice([1, 1, 2, 3]))]
         for each in spec["initContainers"]:
             if draw.random() < 0.5:
                 each["restartPolicy"] = "Always"
     if draw.random() < 0.1:
         spec["runtimeClassName"] = "heavy"
-    if not is_modest and draw.random() < 0.1:
+    if draw.random() < climate.whole:
         # The pod as a whole has to ask for as much as its containers do together.
         spec["resources"] = {"requests": {"cpu": draw.choice(["4", "6"]), "memory": "6Gi"}}
-    if draw.random() < 0.4:
-        spec["priorityClassName"] = draw.choice(list(PRIORITY_CLASSES))
+    if priority:
+        spec["priorityClassName"] = priority
     labels = {key: draw.choice(["a", "b"]) for key in ("app", "tier") if draw.random() < 0.85}
     return {
         "apiVersion": "v1",
@@ -70,18 +78,9 @@ def draw_pod(draw: Random, name: str, namespace: str, *, is_modest: bool) -> Obj
     }
 
 
-def draw_container(draw: Random, name: str, *, has_ports: bool = False, is_modest: bool) -> Object:
+def draw_container(draw: Random, name: str, climate: Climate, *, has_ports: bool = False) -> Object:
     """One pod cannot have a port twice, so only one of its containers has any."""
-    amounts = {
-        "cpu": (0.7, ["0", "100m", "500m", "1", "1500m"]),
-        "memory": (0.7, ["0", "100Mi", "700Mi", "1500Mi"]),
-        GPU: (0.12, ["1", "2"]),
-        "ephemeral-storage": (0.08, ["500Mi", "2Gi"]),
-        "hugepages-2Mi": (0.04, ["32Mi"]),
-    }
-    if is_modest:
-        amounts = {"cpu": (0.7, ["100m", "250m"]), "memory": (0.7, ["100Mi", "700Mi"]), GPU: (0.02, ["1"])}
-    asked = {key: draw.choice(values) for key, (chance, values) in amounts.items() if draw.random() < chance}
+    asked = {key: draw.choice(values) for key, (chance, values) in climate.asks.items() if draw.random() < chance}
     if "hugepages-2Mi" in asked:
         asked["cpu"] = "100m"  # huge pages alone are refused
     limits = {key: asked[key] for key in (GPU, "hugepages-2Mi") if key in asked}
