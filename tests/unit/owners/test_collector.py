@@ -2,47 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from headgate.owners.collector import Collector
-from headgate.owners.effects import Answer, Delete, Effect, Get, List, Patch
-from unit.owners.world import Object, World, config_map, reference
-
-A = "/api/v1/namespaces/a"
-B = "/api/v1/namespaces/b"
-NODES = "/api/v1/nodes"
-MISSING = "00000000-dead-4000-8000-000000000000"
+from headgate.owners.effects import Answer, List
+from unit.owners.families import MISSING, NODES, A, B, drop, make, names, owners_of, two_namespaces
+from unit.owners.world import World, reference
 
 
 @pytest.fixture
 def world() -> World:
-    world = World(Collector)
-    for name in ("a", "b"):
-        world.server.post("/api/v1/namespaces", {"metadata": {"name": name}})
-    return world.settle()
-
-
-def make(world: World, name: str, *owners: Object, path: str = f"{A}/configmaps", **metadata: Any) -> Object:
-    answer = world.server.post(path, config_map(name, *owners, **metadata))
-    assert answer.status == 201, answer.body
-    made: Object = answer.body
-    return made
-
-
-def drop(world: World, name: str, policy: str | None = None, path: str = f"{A}/configmaps") -> None:
-    body = None if policy is None else {"propagationPolicy": policy}
-    assert world.server.delete(f"{path}/{name}", body).status == 200
-
-
-def names(world: World, path: str = f"{A}/configmaps") -> list[str]:
-    return sorted(item["metadata"]["name"] for item in world.server.get(path).body["items"])
-
-
-def owners_of(world: World, name: str, path: str = f"{A}/configmaps") -> list[str]:
-    metadata = world.server.get(f"{path}/{name}").body["metadata"]
-    return [each["name"] for each in metadata.get("ownerReferences") or ()]
+    return two_namespaces()
 
 
 def test_dependents_go_in_the_background(world: World) -> None:
@@ -274,137 +243,3 @@ def test_a_dependent_with_the_orphan_finalizer_keeps_its_own_dependents(world: W
     drop(world, "owner")
     world.settle()
     assert names(world) == ["grandchild"]
-
-
-def test_a_new_owner_that_comes_meanwhile_saves_it(world: World) -> None:
-    owner, other = make(world, "owner"), make(world, "other")
-    make(world, "child", reference(owner))
-    drop(world, "owner")
-    saved: list[Effect] = []
-
-    def save(effect: Effect) -> Answer | None:
-        if isinstance(effect, Delete) and not saved:
-            saved.append(effect)
-            world.server.patch(f"{A}/configmaps/child", {"metadata": {"ownerReferences": [reference(other)]}})
-        return None
-
-    world.refuse = save
-    world.advance(60)
-    assert saved
-    assert names(world) == ["child", "other"]
-
-
-def test_an_object_that_never_stands_still_does_not_escape(world: World) -> None:
-    owner = make(world, "owner")
-    make(world, "child", reference(owner))
-    drop(world, "owner")
-
-    def shake(effect: Effect) -> Answer | None:
-        if isinstance(effect, Delete):
-            patched = world.server.patch(f"{A}/configmaps/child", {"data": {"n": str(len(world.requests))}})
-            assert patched.status == 200
-        return None
-
-    world.refuse = shake
-    assert names(world.settle()) == []
-
-
-def test_a_namesake_of_a_dependent_is_not_hit(world: World) -> None:
-    owner = make(world, "owner")
-    make(world, "child", reference(owner))
-    world.settle()
-    drop(world, "owner")
-    world.hear_all()
-    drop(world, "child")
-    make(world, "child")
-    assert names(world.settle()) == ["child"]
-
-
-def test_a_server_that_refuses_is_asked_again(world: World) -> None:
-    owner = make(world, "owner")
-    make(world, "child", reference(owner))
-    drop(world, "owner")
-    down = Answer(500, {"message": "not now"}, 0.0)
-    world.refuse = lambda effect: down if isinstance(effect, Get) else None
-    world.advance(1)
-    assert names(world) == ["child"]
-    world.refuse = lambda effect: None
-    world.advance(60)
-    assert names(world) == []
-
-
-def test_a_kind_that_vanished_is_no_proof_that_its_objects_are_gone(world: World) -> None:
-    """A path that is not served answers 404, too."""
-    owner = make(world, "owner", path=f"{A}/secrets")
-    make(world, "child", reference(owner, uid=MISSING))
-    unserved = Answer(404, {"reason": "NotFound", "details": {}}, 0.0)
-    world.refuse = lambda effect: unserved if isinstance(effect, Get) and effect.resource.plural == "secrets" else None
-    world.advance(60)
-    assert names(world) == ["child"]
-
-
-def test_kinds_without_strategic_patches_are_patched_otherwise(world: World) -> None:
-    first, second = make(world, "first"), make(world, "second")
-    make(world, "child", reference(first), reference(second))
-    no = Answer(415, {"reason": "UnsupportedMediaType"}, 0.0)
-    world.refuse = lambda effect: no if isinstance(effect, Patch) and effect.how == "strategic" else None
-    drop(world, "first")
-    world.settle()
-    assert owners_of(world, "child") == ["second"]
-    drop(world, "second", "Orphan")
-    world.settle()
-    assert (names(world), owners_of(world, "child")) == (["child"], [])
-
-
-@pytest.mark.parametrize("policy", ["Background", "Foreground", "Orphan"])
-@pytest.mark.parametrize("after", range(12))
-def test_a_process_that_dies_after_any_request_is_finished_by_the_next(world: World, policy: str, after: int) -> None:
-    owner = make(world, "owner")
-    for name in ("one", "two"):
-        child = make(world, name, reference(owner, block=True))
-        make(world, f"{name}-child", reference(child, block=True))
-    world.settle()
-    drop(world, "owner", policy)
-    world.requests.clear()
-
-    class Killed(Exception):
-        pass
-
-    def kill(effect: Effect) -> Answer | None:
-        if len(world.requests) >= after * 5:
-            raise Killed
-        return None
-
-    world.refuse = kill
-    try:
-        world.settle()
-    except Killed:
-        world.refuse = lambda effect: None
-        world.crash().settle()
-    expected = [] if policy != "Orphan" else ["one", "one-child", "two", "two-child"]
-    assert names(world) == expected
-
-
-def test_writes_that_change_nothing_of_interest_cost_nothing(world: World) -> None:
-    owner = make(world, "owner")
-    make(world, "child", reference(owner))
-    world.settle()
-    world.requests.clear()
-    for number in range(5):
-        world.server.patch(f"{A}/configmaps/child", {"data": {"n": str(number)}})
-    world.settle()
-    assert world.requests == []
-
-
-def test_what_is_gone_is_forgotten(world: World) -> None:
-    (collector,) = world.controllers
-    assert isinstance(collector, Collector)
-    before = len(collector.graph)
-    owner = make(world, "owner")
-    for number in range(20):
-        make(world, f"c{number}", reference(owner, block=True), reference(owner, name="odd", uid=MISSING))
-    world.settle()
-    drop(world, "owner", "Foreground")
-    world.settle()
-    assert len(collector.graph) == before
-    assert collector.graph.is_without_edges()
