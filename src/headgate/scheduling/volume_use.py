@@ -18,6 +18,7 @@ _NOBODY: Final[Mapping[str, Pod]] = MappingProxyType({})
 class VolumeUse:
     def __init__(self) -> None:
         self._on: dict[int, dict[str, Pod]] = {}
+        self._count: dict[int, int] = {}
         self._users: dict[tuple[str, str], int] = {}
 
     def rows(self) -> Iterable[int]:
@@ -28,12 +29,18 @@ class VolumeUse:
         """By uid, the pods there that have volumes."""
         return self._on.get(row, _NOBODY)
 
+    def count(self, row: int) -> int:
+        """How many volumes the pods there have, those that several share counted for each of them."""
+        return self._count.get(row, 0)
+
     def users(self, namespace: str, claim: str) -> int:
         """How many pods name the claim; those of ephemeral volumes have one user by nature and are not counted."""
         return self._users.get((namespace, claim), 0)
 
     def take(self, row: int, pod: Pod, sign: int) -> None:
         """A pod with volumes comes (+1) or goes (-1)."""
+        volumes = pod.shape.volumes
+        self._count[row] = self._count.get(row, 0) + sign * (len(volumes.claimed) + len(volumes.inline))
         if sign > 0:
             self._on.setdefault(row, {})[pod.uid] = pod
         else:
@@ -41,7 +48,8 @@ class VolumeUse:
             del there[pod.uid]
             if not there:
                 del self._on[row]
-        for claim in pod.shape.volumes.claims:
+                del self._count[row]
+        for claim in volumes.claims:
             key = (pod.namespace, claim)
             left = self._users.get(key, 0) + sign
             if left:

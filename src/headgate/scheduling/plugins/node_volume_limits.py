@@ -8,7 +8,7 @@ the driver that will make it. Volumes of kinds that moved out of Kubernetes coun
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Final
 
 import msgspec
@@ -51,39 +51,29 @@ class NodeVolumeLimits:
         return self._volumes(pod) if is_attached(pod.shape) else SKIP
 
     def filter(self, shape: Shape, matrix: NodeMatrix, rows: Rows | None, state: Attached, /) -> Ints | None:
-        asked = None if rows is None else set(rows.tolist())
-        full: list[int] = []
-        for name, limits in self._limits(state).items():
-            row = matrix.row_of(name)
-            if row is not None and (asked is None or row in asked) and not self._fits(matrix, row, limits, state):
-                full.append(row)
+        full: set[int] = set()
+        for driver, new in Counter(driver for driver, _ in state).items():
+            limits = self._storage.limits(driver)
+            names = limits if rows is None else filter(limits.__contains__, map(matrix.name, rows.tolist()))
+            for name in names:
+                row = matrix.row_of(name)
+                if row is not None and not self._fits(matrix, row, driver, limits[name], new, state):
+                    full.add(row)
         if not full:
             return None
         if rows is None:
             bits: Ints = np.zeros(matrix.size, np.int64)
-            bits[full] = 1
+            bits[list(full)] = 1
             return bits
-        return np.isin(rows, full).astype(np.int64)
+        return np.isin(rows, list(full)).astype(np.int64)
 
-    def _limits(self, new: Attached) -> Mapping[str, Mapping[str, int]]:
-        """By node, the limits that matter."""
-        found: dict[str, dict[str, int]] = {}
-        for driver in {driver for driver, _ in new}:
-            for name, limit in self._storage.limits(driver).items():
-                found.setdefault(name, {})[driver] = limit
-        return found
-
-    def _fits(self, matrix: NodeMatrix, row: int, limits: Mapping[str, int], new: Attached) -> bool:
-        pods, left = matrix.volumes.on(row), self._storage.attachments(matrix.name(row))
-        volumes = (each.shape.volumes for each in pods.values())
-        at_most = len(new) + len(left) + sum(len(each.claimed) + len(each.inline) for each in volumes)
-        if at_most <= min(limits.values()):
-            return True
-        used = {volume for each in pods.values() for volume in self._volumes(each)}
-        counts = Counter(driver for driver, _ in used)
-        counts.update(driver for driver, _ in self._left_over(matrix.name(row)) - used)
-        adds = Counter(driver for driver, _ in new - used)
-        return all(counts[driver] + more <= limits[driver] for driver, more in adds.items() if driver in limits)
+    def _fits(self, matrix: NodeMatrix, row: int, driver: str, limit: int, new: int, volumes: Attached) -> bool:
+        name = matrix.name(row)
+        if matrix.volumes.count(row) + len(self._storage.attachments(name)) + new <= limit:
+            return True  # even if they are all of this driver, and none is shared
+        used = {volume for each in matrix.volumes.on(row).values() for volume in self._volumes(each)}
+        there = sum(1 for each, _ in used | self._left_over(name) if each == driver)
+        return there + sum(1 for each, _ in volumes - used if each == driver) <= limit
 
     def _left_over(self, node_name: str) -> set[tuple[str, str]]:
         """What is attached to a node, whoever it is for."""

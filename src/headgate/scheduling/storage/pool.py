@@ -13,7 +13,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from headgate.kube.affinity import NodeSelector
 from headgate.scheduling.storage.objects import Claim, Volume
 
-Entry = tuple[int, str, Volume]
+Entry = tuple[int, str, Volume, bool]
+"""Size, name, the volume, and whether the spot says all about where it can be reached."""
 Spot = tuple[str, str] | NodeSelector | None
 """Where volumes can be reached: where a label has a value, where a selector says, or everywhere."""
 
@@ -36,7 +37,8 @@ class Pool:
 
     def add(self, volume: Volume) -> None:
         for spot in _spots(volume):
-            insort(self._at.setdefault(spot, []), (volume.capacity, volume.name, volume), key=_order)
+            entry = (volume.capacity, volume.name, volume, _says_all(spot, volume))
+            insort(self._at.setdefault(spot, []), entry, key=_order)
             if isinstance(spot, NodeSelector):
                 self._selectors[spot] = None
             elif spot is not None:
@@ -64,8 +66,8 @@ class Pool:
                 entry = there[i]
                 if best is not None and entry[:2] >= best[:2]:
                     break
-                volume = entry[2]
-                if volume.name not in taken and suits(volume, claim) and volume.can_be_reached(labels):
+                _, name, volume, is_all = entry
+                if name not in taken and suits(volume, claim) and (is_all or volume.can_be_reached(labels)):
                     best = entry
                     break
         return None if best is None else best[2]
@@ -105,6 +107,12 @@ def _spots(volume: Volume) -> Sequence[Spot]:
             if each.operator == "in":
                 return [(each.key, value) for value in sorted(set(each.values))]
     return (affinity,)
+
+
+def _says_all(spot: Spot, volume: Volume) -> bool:
+    if not isinstance(spot, tuple) or volume.affinity is None:
+        return True
+    return len(volume.affinity.terms[0].labels.requirements) == 1
 
 
 def _less(counts: Counter[str], key: str) -> None:
