@@ -239,6 +239,13 @@ class World:
         }
         held = Counter((name, queued.pod.scheduler_name) for queued in queue.pods() for name in queued.rejectors)
         assert queue.counters.unschedulable() == held
+        latest = {queued.uid: queued.pod for queued in queue.pods()}
+        latest |= {flight.queued.uid: flight.latest for flight in queue.in_flight() if not flight.gone}
+        metrics = self.scheduler.metrics
+        assert metrics.gates._pods == Counter(gate for pod in latest.values() for gate in pod.gates)
+        # Whoever was tried is on its way, or the attempt has ended with one of the results.
+        ended = sum(each.count for _, each in metrics._attempts.items())
+        assert metrics._decided.count == ended + len(self.scheduler.bindings)
 
     def check_peace(self) -> None:
         """Who fits is bound, who does not has been told, and who has a gate was not called unschedulable."""

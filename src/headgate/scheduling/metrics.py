@@ -22,7 +22,7 @@ SCHEDULED: Final = "scheduled"
 UNSCHEDULABLE: Final = "unschedulable"
 ERROR: Final = "error"
 
-_MANY_ATTEMPTS: Final = 15
+_ATTEMPTS: Final = (*map(str, range(15)), "15+")
 _PREEMPTION: Final = "DefaultPreemption"
 _EVALUATED_AT: Final = (PRE_FILTER, FILTER, PRE_SCORE, SCORE)
 _ATTEMPT_BOUNDS_S: Final = exponential(0.001, 2, 15)
@@ -89,6 +89,7 @@ class Metrics:
         )
         self._victims = Histograms("scheduler_preemption_victims", exponential(1, 2, 7))
         self._permits = Histograms("scheduler_permit_wait_duration_seconds", _ATTEMPT_BOUNDS_S, ("result",))
+        self._decided, self._tried = self._algorithm.at(), self._tries.at()  # at hand: each pod is told to them
         self._histograms = (
             *(self._attempts, self._algorithm, self._points, self._plugins, self._tries),
             *(self._waits, self._victims, self._permits),
@@ -102,12 +103,12 @@ class Metrics:
 
     def decided(self, duration_s: float) -> None:
         """A node was chosen, or none was found."""
-        self._algorithm.at().observe(duration_s)
+        self._decided.observe(duration_s)
 
     def placed(self, attempts: int, waited_s: float) -> None:
         """A pod is bound, after so many attempts, so long after it was first free to be tried."""
-        self._tries.at().observe(attempts)
-        self._waits.at(str(attempts) if attempts < _MANY_ATTEMPTS else f"{_MANY_ATTEMPTS}+").observe(waited_s)
+        self._tried.observe(attempts)
+        self._waits.at(_ATTEMPTS[min(attempts, 15)]).observe(waited_s)
 
     def preempted(self, victims: int) -> None:
         """A pod was promised a node that so many have to leave. That it was tried, the plugin's meter tells."""
