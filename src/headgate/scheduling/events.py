@@ -67,7 +67,8 @@ def nobody_owns(gate: str) -> bool:
 class Event(msgspec.Struct, frozen=True):
     """``old`` is None for what is new, ``new`` for what is gone. ``custom``: the label of events without an object.
 
-    ``subject`` names the object for those who wait for that one alone: there may be many like it.
+    ``subjects`` name the object, and groups it belongs to, for those who wait for that one or those alone: there may
+    be many others of its kind.
     """
 
     resource: str
@@ -76,7 +77,7 @@ class Event(msgspec.Struct, frozen=True):
     new: Any = None
     target: str | None = None
     custom: str = ""
-    subject: str = ""
+    subjects: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
@@ -85,7 +86,7 @@ class Event(msgspec.Struct, frozen=True):
     @property
     def topics(self) -> tuple[Topic, ...]:
         general = (self.resource, self.action), (ANY, self.action)
-        return (*general, (self.resource, self.action, self.subject)) if self.subject else general
+        return (*general, *((self.resource, self.action, each) for each in self.subjects)) if self.subjects else general
 
     @property
     def for_everyone(self) -> bool:
@@ -132,9 +133,11 @@ def _specific(resource: str, action: str) -> tuple[str, ...]:
     return (action,)
 
 
-def on_one(resource: str, subject: str, *actions: str) -> tuple[Waker, ...]:
-    """The same for one object alone: however many others wait for others, its events find just these."""
-    return tuple(Waker((*each.topic, subject)) for each in on(resource, *actions) if isinstance(each.topic, tuple))
+def on_one(resource: str, subject: str, *actions: str, guard: Guard | None = None) -> tuple[Waker, ...]:
+    """The same for one object or group alone: however many wait for others, its events find just these."""
+    return tuple(
+        Waker((*each.topic, subject), guard) for each in on(resource, *actions) if isinstance(each.topic, tuple)
+    )
 
 
 def own_update(guard: Guard | None = None) -> tuple[Waker, ...]:

@@ -142,10 +142,11 @@ def test_events_without_an_object_have_labels_of_their_own() -> None:
 
 def test_who_waits_for_one_object_is_found_by_its_events_alone() -> None:
     wakers = events.on_one(events.PERSISTENT_VOLUME_CLAIM, "default/mine", events.ADD, events.UPDATE)
-    assert stirred(wakers, Event(events.PERSISTENT_VOLUME_CLAIM, events.ADD, subject="default/mine"))
-    assert stirred(wakers, Event(events.PERSISTENT_VOLUME_CLAIM, events.UPDATE, subject="default/mine"))
-    assert not stirred(wakers, Event(events.PERSISTENT_VOLUME_CLAIM, events.ADD, subject="default/other"))
-    assert not stirred(wakers, Event(events.PERSISTENT_VOLUME_CLAIM, events.DELETE, subject="default/mine"))
+    assert stirred(wakers, Event(events.PERSISTENT_VOLUME_CLAIM, events.ADD, subjects=("default/mine",)))
+    assert stirred(wakers, Event(events.PERSISTENT_VOLUME_CLAIM, events.UPDATE, subjects=("default/mine",)))
+    assert not stirred(wakers, Event(events.PERSISTENT_VOLUME_CLAIM, events.ADD, subjects=("default/other",)))
+    assert not stirred(wakers, Event(events.PERSISTENT_VOLUME_CLAIM, events.DELETE, subjects=("default/mine",)))
     assert stirred(
-        on(events.PERSISTENT_VOLUME_CLAIM, events.ADD), Event(events.PERSISTENT_VOLUME_CLAIM, events.ADD, subject="a/b")
+        on(events.PERSISTENT_VOLUME_CLAIM, events.ADD),
+        Event(events.PERSISTENT_VOLUME_CLAIM, events.ADD, subjects=("a/b",)),
     )

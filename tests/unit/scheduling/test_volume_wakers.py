@@ -56,20 +56,19 @@ def waiting(*shown: Shown) -> Cluster:
     [
         ([], a_volume("v", on_class="s"), True),
         ([], a_volume("v", on_class="other"), False),
-        ([], a_volume("v", on_class="other", claim="c"), True),
         ([a_volume("v", on_class="s", phase="Released")], a_volume("v", on_class="s"), True),
         ([a_volume("v", on_class="s")], a_volume("v", on_class="s", revision="2"), False),
         ([], a_claim("other", on_class="s"), False),
         ([], a_claim("c", on_class="s", volume="v"), True),
-        ([], a_class("new"), True),
+        ([], a_class("new"), False),
         ([], a_class("s", "ebs", allowedTopologies=TOPOLOGY), True),
-        ([], a_class("s", "other"), False),
         ([], a_driver("ebs", tells_capacity=True), False),
         ([a_driver("ebs", tells_capacity=True)], a_driver("ebs", tells_capacity=False), True),
         ([a_driver("ebs", tells_capacity=False)], a_driver("ebs", tells_capacity=True), False),
         ([], a_capacity("x", "s", "1Gi"), True),
         ([a_capacity("x", "s", "1Gi")], a_capacity("x", "s", "2Gi"), True),
         ([a_capacity("x", "s", "2Gi")], a_capacity("x", "s", "1Gi"), False),
+        ([], a_capacity("x", "other", "1Gi"), False),
         ([], a_csi_node("n", d=3), False),
     ],
 )
@@ -92,21 +91,43 @@ def test_a_volume_that_is_gone_helps_nobody() -> None:
     assert not wakes("VolumeBinding", cluster, hide(cluster, a_volume("v")))
 
 
+@pytest.mark.parametrize("plugin", ["VolumeBinding", "VolumeZone"])
+def test_who_has_a_volume_waits_for_that_one(plugin: str) -> None:
+    cluster = waiting(a_claim("c", on_class="s", revision="2", volume="v"))
+    assert not wakes(plugin, cluster, show(cluster, a_volume("w", on_class="s")))
+    assert wakes(plugin, cluster, show(cluster, a_volume("v", on_class="s", claim="c")))
+    assert wakes(plugin, cluster, show(cluster, a_volume("v", on_class="s", claim="c", labels={ZONE: "b"})))
+
+
 @pytest.mark.parametrize(
-    ("before", "after", "helps"),
-    [
-        ([], a_volume("v"), True),
-        ([a_volume("v", labels={ZONE: "a"})], a_volume("v", labels={ZONE: "a__b"}), True),
-        ([a_volume("v", labels={ZONE: "a"})], a_volume("v", "9Gi", labels={ZONE: "a"}), False),
-        ([], a_class("new"), True),
-        ([], a_class("new", mode="Immediate"), False),
-        ([], a_claim("c", on_class="s", volume="v"), True),
-        ([], a_claim("other"), False),
-    ],
+    "shown",
+    [a_claim("other"), a_claim("c", on_class="s", deleting=True), a_claim("c", on_class="s", phase="Lost")],
 )
-def test_who_was_in_the_wrong_zone(before: list[Shown], after: Shown, helps: bool) -> None:
-    cluster = waiting(*before)
-    assert wakes("VolumeZone", cluster, show(cluster, after)) is helps
+def test_who_waits_for_a_claim_waits_for_nothing_else(shown: Shown) -> None:
+    cluster = Cluster(a_node("n"))
+    show(cluster, a_class("s", "ebs"), shown)
+    others = [*show(cluster, a_volume("v", on_class="s"), a_class("t")), Event(events.NODE, events.ADD)]
+    claim = show(cluster, a_claim("c", on_class="s", revision="2"))
+    hide(cluster, a_claim("c"))
+    show(cluster, shown)
+    for plugin in ("VolumeBinding", "VolumeZone"):
+        assert not wakes(plugin, cluster, others)
+        assert wakes(plugin, cluster, claim)
+
+
+def test_who_names_a_class_that_is_not_there_waits_for_it() -> None:
+    cluster = waiting(a_claim("c", on_class="new", revision="2"))
+    other, new = show(cluster, a_class("other")), show(cluster, a_class("new"))
+    hide(cluster, a_class("new"))
+    for plugin in ("VolumeBinding", "VolumeZone"):
+        assert wakes(plugin, cluster, new)
+        assert not wakes(plugin, cluster, other)
+
+
+def test_ephemeral_volumes_may_be_helped_by_any_volume_or_class() -> None:
+    cluster = waiting()
+    assert wakes("VolumeBinding", cluster, show(cluster, a_volume("v", on_class="other")), EPHEMERAL)
+    assert wakes("VolumeBinding", cluster, show(cluster, a_class("other")), EPHEMERAL)
 
 
 @pytest.mark.parametrize(

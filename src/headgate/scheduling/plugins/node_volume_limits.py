@@ -22,7 +22,7 @@ from headgate.scheduling.guards import freed_pod
 from headgate.scheduling.nodes import NodeMatrix
 from headgate.scheduling.pod import Pod
 from headgate.scheduling.shape import Shape
-from headgate.scheduling.storage import guards, wanted
+from headgate.scheduling.storage import wakers, wanted
 from headgate.scheduling.storage.objects import MOVED_VOLUMES, moved_volume
 from headgate.waiting.waker import Waker
 
@@ -98,9 +98,9 @@ class NodeVolumeLimits:
 
     def wakers(self, shape: Shape, /) -> tuple[Waker, ...]:
         return (
-            *events.on(events.CSI_NODE, events.ADD, events.UPDATE, guard=guards.AttachesMore()),
+            *events.on(events.CSI_NODE, events.ADD, events.UPDATE, guard=wakers.AttachesMore()),
             *events.on(events.POD, events.DELETE, guard=DetachesVolume()),
-            *guards.claim_wakers(shape, events.ADD),
+            *wakers.claim_wakers(shape, events.ADD),
             *events.on(events.VOLUME_ATTACHMENT, events.DELETE),
         )
 

@@ -13,7 +13,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from headgate.scheduling import events
 from headgate.scheduling.cluster import Cluster
 from headgate.scheduling.columns import Ints, Rows
 from headgate.scheduling.contract import (
@@ -30,7 +29,7 @@ from headgate.scheduling.effects import Write
 from headgate.scheduling.nodes import NodeMatrix
 from headgate.scheduling.pod import Pod
 from headgate.scheduling.shape import Shape
-from headgate.scheduling.storage import guards, wanted
+from headgate.scheduling.storage import wakers, wanted
 from headgate.scheduling.storage.provisions import refusals
 from headgate.scheduling.storage.reservation import Reservation
 from headgate.scheduling.storage.wanted import Wanted, read_wanted
@@ -124,16 +123,7 @@ class VolumeBinding:
         return REASONS
 
     def wakers(self, shape: Shape, /) -> tuple[Waker, ...]:
-        change = (events.ADD, events.UPDATE)
-        return (
-            *guards.claim_wakers(shape, *change),
-            *events.on(events.PERSISTENT_VOLUME, *change, guard=guards.ServesClaim(self._storage, shape)),
-            *events.on(events.STORAGE_CLASS, events.ADD),
-            *events.on(events.STORAGE_CLASS, events.UPDATE, guard=guards.WidensTopology()),
-            *events.on(events.NODE, events.ADD, events.NODE_LABEL),
-            *events.on(events.CSI_DRIVER, events.UPDATE, guard=guards.TellsNoCapacity()),
-            *events.on(events.CSI_STORAGE_CAPACITY, *change, guard=guards.HasMoreRoom()),
-        )
+        return wakers.binding_wakers(self._storage, shape)
 
     # -- on the way there ---------------------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from headgate.scheduling.contract import READS_PODS, SKIP, Reads, Reason, Refusa
 from headgate.scheduling.nodes import NodeMatrix
 from headgate.scheduling.pod import Pod
 from headgate.scheduling.shape import Shape
-from headgate.scheduling.storage import guards, wanted
+from headgate.scheduling.storage import wakers, wanted
 from headgate.waiting.waker import Waker
 
 NAME: Final = "VolumeRestrictions"
@@ -83,12 +83,11 @@ class VolumeRestrictions:
         return REASONS
 
     def wakers(self, shape: Shape, /) -> tuple[Waker, ...]:
+        own = wakers.claim_wakers(shape, events.ADD, ephemeral=False)
+        if any(self._storage.claim(shape.namespace, each) is None for each in shape.volumes.claims):
+            return own
         frees = FreesVolume(shape.namespace, frozenset(shape.volumes.claims), shape.number, exclusive(shape))
-        return (
-            *events.on(events.POD, events.DELETE, guard=frees),
-            *events.on(events.NODE, events.ADD),
-            *guards.claim_wakers(shape, events.ADD, ephemeral=False),
-        )
+        return (*own, *events.on(events.POD, events.DELETE, guard=frees), *events.on(events.NODE, events.ADD))
 
 
 class FreesVolume:

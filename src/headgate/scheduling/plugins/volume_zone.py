@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Final
 
-import msgspec
 import numpy as np
 
 from headgate.scheduling import events
@@ -20,7 +19,7 @@ from headgate.scheduling.labels import ABSENT, Labels, Mask
 from headgate.scheduling.nodes import NodeMatrix
 from headgate.scheduling.pod import Pod
 from headgate.scheduling.shape import Shape
-from headgate.scheduling.storage import guards, wanted
+from headgate.scheduling.storage import wakers, wanted
 from headgate.scheduling.storage.objects import Volume
 from headgate.waiting.waker import Waker
 
@@ -90,19 +89,18 @@ class VolumeZone:
         return REASONS
 
     def wakers(self, shape: Shape, /) -> tuple[Waker, ...]:
+        """Whatever becomes of a claim makes the pod look again, so only what concerns the claims as they are counts."""
+        own = wakers.claim_wakers(shape, events.ADD, events.UPDATE, ephemeral=False)
+        claims = wakers.named_claims(self._storage, shape)
+        if claims is None:
+            return own
+        classes = dict.fromkeys(each.storage_class for each in claims if not each.volume_name and each.storage_class)
         return (
-            *guards.claim_wakers(shape, events.ADD, events.UPDATE, ephemeral=False),
-            *events.on(events.PERSISTENT_VOLUME, events.ADD),
-            *events.on(events.PERSISTENT_VOLUME, events.UPDATE, guard=MovesZones()),
-            *events.on(events.STORAGE_CLASS, events.ADD, guard=guards.WaitsForPods()),
+            *own,
+            *wakers.volume_wakers(claims),
+            *(waker for each in classes for waker in events.on_one(events.STORAGE_CLASS, each, events.ADD)),
             *events.on(events.NODE, events.ADD, events.NODE_LABEL),
         )
-
-
-class MovesZones(msgspec.Struct, frozen=True):
-    def matches(self, event: events.Event, /) -> bool:
-        old, new = event.old, event.new
-        return not (isinstance(old, Volume) and isinstance(new, Volume)) or zones(old) != zones(new)
 
 
 def zones(volume: Volume) -> Zones:

@@ -173,7 +173,7 @@ class Storage:
         if old is not None and _without_revision(old) == _without_revision(new):
             return ()
         action = events.ADD if old is None else events.UPDATE
-        return (Event(_KINDS[resource].event, action, old, new, subject=key),)
+        return (Event(_KINDS[resource].event, action, old, new, subjects=_subjects(key, new)),)
 
     def removed(self, resource: Resource, namespace: str, name: str, /) -> Iterable[Event]:
         key = f"{namespace}/{name}" if resource.namespaced else name
@@ -182,7 +182,7 @@ class Storage:
         if old is None:
             return ()
         self._store(resource, key, None)
-        return (Event(_KINDS[resource].event, events.DELETE, old, subject=key),)
+        return (Event(_KINDS[resource].event, events.DELETE, old, subjects=_subjects(key, old)),)
 
     def _stored(self, resource: Resource, key: str) -> Any:
         if resource == VOLUMES:
@@ -274,6 +274,15 @@ class Storage:
 
     def _touch(self, storage_class: str) -> None:
         self._ticks[storage_class] = self._ticks.get(storage_class, 0) + 1
+
+
+def of_class(name: str) -> str:
+    """The group of volumes, or of capacities, of a storage class, as events name it."""
+    return f"of class {name}"
+
+
+def _subjects(key: str, value: Any) -> tuple[str, ...]:
+    return (key, of_class(value.storage_class)) if isinstance(value, Capacity | Volume) else (key,)
 
 
 def _may_serve(volume: Volume, claim: Claim) -> bool:
