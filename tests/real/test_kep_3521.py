@@ -32,6 +32,7 @@ from harness.scheduling import (
     send,
     wait_for,
 )
+from harness.scraping import families, page_of, value
 from harness.server import Server
 from headgate.scheduling import events
 from headgate.scheduling.queued import Where
@@ -89,8 +90,8 @@ def server(place: Place) -> Iterator[Server]:
         send(place.server, "DELETE", f"/api/v1/nodes/{node['metadata']['name']}")
 
 
-def gated(name: str, *gates: str, **spec: Any) -> Object:
-    return a_pod(name, schedulingGates=[{"name": gate} for gate in gates or ("foo",)], **spec)
+def gated(name: str, *gates: str, requests: Object | None = None, **spec: Any) -> Object:
+    return a_pod(name, requests, schedulingGates=[{"name": gate} for gate in gates or ("foo",)], **spec)
 
 
 def bound(server: Server, *names: str) -> None:
@@ -261,6 +262,43 @@ def test_a_pod_that_waits_for_a_custom_object_is_tried_when_one_is_created(serve
         bound(server, "p")
 
 
+# What becomes of a pod that changes while it is gated, and of gates that only the server minds
+
+
+def test_a_pod_that_was_tightened_and_resized_while_gated_is_scheduled_by_what_it_has_become(server: Server) -> None:
+    create_nodes(server, [a_node("small", cpu="1", labels={"disk": "fast"}), a_node("large", labels={"disk": "fast"})])
+    with Live(server) as live:
+        uid = create_pod(server, gated("p", requests={"cpu": "1"}))["metadata"]["uid"]
+        wait_for(lambda: live.where(uid) is Where.GATED)
+        patch_pod(server, "p", {"spec": {"nodeSelector": {"disk": "fast"}}})
+        resized = {"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "2"}}}]}}
+        path = "/api/v1/namespaces/default/pods/p/resize"
+        send(server, "PATCH", path, resized, "application/strategic-merge-patch+json")
+        patch_pod(server, "p", UNGATED)
+        bound(server, "p")
+    assert get_pod(server, "p")["spec"]["nodeName"] == "large"
+
+
+def test_a_scheduler_that_ignores_gates_asks_a_server_that_minds_them_once(server: Server, tmp_path: Path) -> None:
+    off = ("--feature-gates", "PodSchedulingReadiness=false", "--no-leader-elect", "--metrics-listen", "127.0.0.1:0")
+    scheduler = SchedulerProcess(server, tmp_path / "off.log", "--scheduler-name", "off", *off)
+    try:
+        create_pod(server, gated("minded", schedulerName="off"))
+        wait_for(lambda: attempts_of(scheduler, "error") == 1, scheduler)
+        create_pod(server, a_pod("plain", schedulerName="off"))
+        bound(server, "plain")
+        assert attempts_of(scheduler, "error") == 1
+        assert scheduled_reason(get_pod(server, "minded")) == "SchedulingGated"
+        patch_pod(server, "minded", UNGATED)
+        bound(server, "minded")
+    finally:
+        scheduler.stop()
+
+
+def attempts_of(scheduler: SchedulerProcess, result: str) -> float:
+    return value(families(page_of(scheduler)), "scheduler_schedule_attempts_total", result=result)
+
+
 # e2e: predicates.go, "validates Pods with non-empty schedulingGates are blocked on scheduling"
 
 
@@ -308,6 +346,9 @@ def test_a_pod_is_not_scheduled_for_fifteen_seconds_and_within_five_once_its_gat
 ) -> None:
     time.sleep(max(place.created_s + 15 - time.monotonic(), 0))
     assert send(server, "GET", f"{STORY}/pods/alone") == place.pod, "nobody has touched it"
+    (told,) = wait_for(lambda: send(server, "GET", f"{STORY}/events")["items"], place.scheduler)
+    assert (told["type"], told["reason"]) == ("Normal", "SchedulingGated")
+    assert "foo" in told["message"]
     send(server, "PATCH", f"{STORY}/pods/alone", UNGATED, "application/merge-patch+json")
     wait_for(lambda: is_bound(send(server, "GET", f"{STORY}/pods/alone")), place.scheduler, 5)
     send(server, "DELETE", f"{STORY}/pods/alone", {"gracePeriodSeconds": 0})
