@@ -111,6 +111,17 @@ def test_a_condition_that_waits_is_dropped_when_its_pod_gets_a_node() -> None:
     asyncio.run(story())
 
 
+def test_whoever_is_woken_by_the_end_of_a_binding_finds_its_place_free() -> None:
+    async def story() -> None:
+        seen: list[int] = []
+        hands = Hands(a_scheduler(), writer(Wire()), lambda: seen.append(hands.under_way))
+        hands.perform([Bind(pod_of("p"), "a")])
+        await until(lambda: not hands.under_way)
+        assert seen[-1:] == [0]
+
+    asyncio.run(story())
+
+
 def test_a_binding_waits_for_the_condition_that_is_being_written() -> None:
     async def story() -> None:
         wire = Wire()

@@ -34,7 +34,7 @@ _BREATH_S: Final = 0.25
 
 
 class Hands:
-    """``woken`` is called whenever the scheduler was told something."""
+    """``woken`` is called whenever the scheduler was told something, and fewer bindings are under way than before."""
 
     def __init__(self, scheduler: Scheduler, writer: Writer, woken: Callable[[], None], instance: str = "") -> None:
         self._scheduler = scheduler
@@ -107,6 +107,7 @@ class Hands:
         if not self._binding:
             self._at_rest.set()
         self._look_at(task)
+        self._woken()  # only now is there room for another one
 
     def _look_at(self, task: asyncio.Task[None]) -> None:
         broken = None if task.cancelled() else task.exception()
@@ -124,9 +125,7 @@ class Hands:
         now_s = time.monotonic()
         status = SUCCESS if verdict.done else ERROR
         self._scheduler.metrics.point_took(BIND, status, pod.scheduler_name, now_s - began_s)
-        answer = self._scheduler.bound(pod.uid, result_of(verdict), verdict.message, now_s)
-        self.perform(answer)
-        self._woken()
+        self.perform(self._scheduler.bound(pod.uid, result_of(verdict), verdict.message, now_s))
 
     async def _prepare(self, prepare: Prepare) -> None:
         problem = ""
@@ -136,7 +135,6 @@ class Hands:
                 problem = f"{write.resource.plural} {write.name}: {verdict.message}"
                 break
         self.perform(self._scheduler.prepared(prepare.pod.uid, problem, time.monotonic()))
-        self._woken()
 
     async def _quiet(self, uid: str) -> None:
         writing = self._writing.get(uid)
