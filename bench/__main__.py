@@ -6,7 +6,7 @@ import os
 import platform
 import sys
 
-from bench import apiserver, controllers, creates, cycle, scheduler, size, store, transport, waiting
+from bench import apiserver, controllers, creates, cycle, metrics, scheduler, size, store, transport, waiting
 
 BENCHES = {
     "creates": creates.main,
@@ -16,6 +16,7 @@ BENCHES = {
     "controllers": controllers.main,
     "transport": transport.main,
     "cycle": cycle.main,
+    "metrics": metrics.main,
     "waiting": waiting.main,
     "scheduler": scheduler.main,
 }

@@ -1,0 +1,83 @@
+"""What metrics cost: an observation and a page of ours beside prometheus-client's, and all that one bound pod is told.
+
+Rounds alternate and the best of each counts, so that a busy machine spoils neither.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import Histogram as TheirHistogram
+
+from headgate.scheduling.histogram import exponential
+from headgate.scheduling.meters import FILTER
+from headgate.scheduling.metrics import SCHEDULED, Metrics
+from headgate.scheduling.podlike import PodLike
+from unit.scheduling.pods import a_pod
+
+COUNT: Final = 20_000
+PAGES: Final = 3
+ROUNDS: Final = 15
+GATES: Final = 100
+PLUGINS: Final = 6
+
+
+def main() -> None:
+    metrics, registry = Metrics(time.perf_counter), CollectorRegistry()
+    theirs = TheirHistogram("attempts", "", ["result", "profile"], buckets=exponential(0.001, 2, 15), registry=registry)
+    waits = TheirHistogram("waits", "", ["gate"], buckets=exponential(1, 4, 11), registry=registry)
+    for number in range(GATES):
+        pod: PodLike = a_pod(f"p{number}", gates=(f"example.com/{number}",))
+        metrics.gates.came(pod)
+        waits.labels(f"example.com/{number}")
+    one = {
+        "ours": lambda: metrics.attempted(SCHEDULED, "p", 0.003),
+        "prometheus-client": lambda: theirs.labels(SCHEDULED, "p").observe(0.003),
+    }
+    pages = {"ours": lambda: metrics.page(0.0), "prometheus-client": lambda: generate_latest(registry)}
+    print("\nMetrics")
+    for name, cost_s in _best(one, COUNT).items():
+        _say(f"an observation, {name}", f"{cost_s * 1e9:.0f} ns")
+    for name, cost_s in _best(pages, PAGES).items():
+        _say(f"a page with {GATES} gates, {name}", f"{cost_s * 1e3:.1f} ms")
+    told = _best({"all": _one_pod(metrics)}, COUNT)["all"]
+    _say(f"all that is told of one pod, {PLUGINS} plugins asked", f"{told * 1e6:.1f} us")
+
+
+def _one_pod(metrics: Metrics) -> Callable[[], None]:
+    watch = metrics.watch("p")
+    meters = [watch.meter(f"plugin-{number}", FILTER) for number in range(PLUGINS)]
+    clock = time.perf_counter
+
+    def tell() -> None:
+        began_s = clock()
+        watch.begin()
+        for meter in meters:
+            asked_s = meter.begin()
+            if asked_s is not None:
+                meter.end(asked_s, "Success")
+        watch.end()
+        metrics.decided(clock() - began_s)
+        metrics.attempted(SCHEDULED, "p", 0.003)
+        metrics.placed(1, 0.02)
+
+    return tell
+
+
+def _best(what: Mapping[str, Callable[[], object]], count: int) -> dict[str, float]:
+    """Seconds per call."""
+    found = dict.fromkeys(what, float("inf"))
+    for _ in range(ROUNDS):
+        for name, call in what.items():
+            began_s = time.process_time()
+            for _ in range(count):
+                call()
+            found[name] = min(found[name], (time.process_time() - began_s) / count)
+    return found
+
+
+def _say(what: str, figure: str) -> None:
+    print(f"  {what:52} {figure:>12}")
