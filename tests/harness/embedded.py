@@ -59,7 +59,9 @@ class EmbeddedServer(Server):
 
     def restart(self, flags: Sequence[str] = ()) -> None:
         self._process.stop()
+        left_open = self._open
         self._process = self._start(flags)
+        self._open |= left_open
 
     def log(self) -> str:
         return f"--- headgate (end of {self._process.log})\n{self._process.tail()}"

@@ -9,7 +9,7 @@ import json
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from harness.embedded import HEADGATE
 from harness.processes import Process
@@ -22,8 +22,14 @@ _NAMESPACE = "/api/v1/namespaces/default"
 _PATCHES = {"merge": "application/merge-patch+json", "json": "application/json-patch+json"}
 
 
+class Reached(Protocol):
+    """A server, or a wire to one."""
+
+    kubeconfig: Path
+
+
 class SchedulerProcess(Process):
-    def __init__(self, server: Server, log: Path, *flags: str) -> None:
+    def __init__(self, server: Reached, log: Path, *flags: str) -> None:
         command = [str(HEADGATE), "run", "--kubeconfig", str(server.kubeconfig), *flags]
         super().__init__(command, log)
         self.wait_until(lambda: "schedules pods" in log.read_text(), PATIENCE_S)

@@ -14,14 +14,14 @@ from property.scheduled_world import World
 from property.small_api import node_of
 
 # One after the other, until all of them have nothing to do.
-HANDS: list[Callable[[World], None]] = [
+HANDS: list[Callable[[World], object]] = [
     lambda world: world.show(("nodes", 1)),
     lambda world: world.show(("pods", 1)),
     lambda world: world.step(1),
     lambda world: world.answer_bind((0, "truth")),
     lambda world: world.answer_status(0),
     lambda world: world.answer_preempt((0, True)),
-    lambda world: world.api.reap() and None,
+    lambda world: world.api.reap(),
 ]
 TURNS = 12
 

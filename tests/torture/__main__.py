@@ -13,7 +13,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from torture import flips, kills, points, swaps, watches
+from harness.embedded import EmbeddedServer
+from torture import flips, kills, points, schedulers, swaps, watches
 
 MEMORY = Path("/dev/shm")
 
@@ -73,12 +74,26 @@ def torture_kills(root: Path, given: argparse.Namespace) -> str:
     )
 
 
+def torture_scheduler(root: Path, given: argparse.Namespace) -> str:
+    server = EmbeddedServer(root / "server")
+    try:
+        outcome = schedulers.run(server, root, given.kills, report=counting("kills of the scheduler"))
+    finally:
+        server.disconnect()
+        server.stop()
+    return (
+        f"{outcome.kills} kills of the scheduler, {outcome.under_way} with work left, {outcome.pods} pods: each bound "
+        "once, no node with too much at any revision"
+    )
+
+
 RUNS: dict[str, Callable[[Path, argparse.Namespace], str]] = {
     "points": torture_points,
     "flips": torture_flips,
     "watches": torture_watches,
     "swaps": torture_swaps,
     "kills": torture_kills,
+    "scheduler": torture_scheduler,
 }
 IN_MEMORY = ("points", "flips")
 
@@ -92,7 +107,7 @@ def main() -> int:
     parser.add_argument("--swaps", type=int, default=100_000, help="compare-and-swap operations in process")
     parser.add_argument("--seconds", type=float, default=120, help="how long to swap over HTTP")
     parser.add_argument("--pause", type=float, default=5, help="the longest pause of the server, in seconds")
-    parser.add_argument("--kills", type=int, default=1_000, help="how often to kill the server")
+    parser.add_argument("--kills", type=int, default=1_000, help="how often to kill the server, or the scheduler")
     given = parser.parse_args()
     summary: list[str] = []
     for name in given.runs or RUNS:

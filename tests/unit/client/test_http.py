@@ -136,6 +136,18 @@ def test_tls_trusts_the_given_authority_and_shows_the_client_certificate(tmp_pat
     serve(test, tls)
 
 
+def test_a_request_whose_time_is_up_before_it_can_be_sent_is_not_sent() -> None:
+    async def test(server: str) -> None:
+        transport = Http(Access(server=server))
+        await transport.request(Request("GET", "/", "", {}))
+        with pytest.raises(Unreachable, match="time was up") as caught:
+            await transport.request(Request("POST", "/", "", {}, b"too late", timeout_s=0.0))
+        assert not caught.value.sent
+        await transport.close()
+
+    serve(test)
+
+
 def test_a_server_that_is_not_there_is_unreachable() -> None:
     async def run() -> None:
         transport = Http(Access(server="http://127.0.0.1:1"))

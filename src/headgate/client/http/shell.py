@@ -9,6 +9,7 @@ says whether the request may have arrived.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from ssl import SSLContext
 from typing import Final
@@ -135,6 +136,11 @@ class Http:
             self._slots.give_back()
 
     async def _ask(self, line: Line, payload: bytes, deadline_s: float) -> Response:
+        # Not the loop's time, which may stand still while this process does: what waited for a connection meanwhile
+        # must not be sent when the right to send it has passed to somebody else.
+        if time.monotonic() >= deadline_s:
+            self._put_back(line)
+            raise self._unreachable("its time was up before it could be sent", sent=False)
         timer = self._loop.call_at(deadline_s, line.give_up, "no answer came in time")
         try:
             answer = await line.ask(payload)

@@ -1,0 +1,123 @@
+"""``headgate run`` killed with SIGKILL again and again while it binds, and each time followed by another one.
+
+Pods come without end and ask for exactly what the nodes have together: whoever books a node twice, or forgets that a
+pod is there, ends with a pod that has no place. Every revision is judged by a watch of its own (``harness/auditing``).
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from clusters import a_node, a_pod
+from harness.auditing import Audit
+from harness.processes import Process
+from harness.scheduling import SchedulerProcess, create_nodes, pods, wait_for
+from harness.server import JSON_TYPE, Server
+
+PODS = "/api/v1/namespaces/default/pods"
+NODES = 5
+PODS_PER_KILL = 30
+MOST_PER_LIFE = 25
+BACKLOG = 50
+PATIENCE_S = 120.0
+
+
+class Outcome(msgspec.Struct):
+    kills: int = 0
+    pods: int = 0
+    under_way: int = 0
+    """Kills after which pods were left that had been decided or were still to be."""
+
+
+class Load(threading.Thread):
+    """Creates pods of one cpu each as long as not too many wait, and judges where they go."""
+
+    def __init__(self, server: Server, count: int, backlog: int = BACKLOG) -> None:
+        super().__init__(daemon=True)
+        self._server = server
+        self._backlog = backlog
+        self.count = count
+        self.created = 0
+        self._closed = False
+        room = {f"node-{number}": -(-count // NODES) for number in range(NODES)}
+        create_nodes(server, (a_node(name, cpu=str(cpu), pods=str(cpu)) for name, cpu in room.items()))
+        self.audit = Audit(server, room)
+
+    def run(self) -> None:
+        while self.created < self.count and not self._closed:
+            if self.created - self.audit.bound >= self._backlog:
+                time.sleep(0.005)
+                continue
+            self._create(f"pod-{self.created}")
+            self.created += 1
+
+    def _create(self, name: str) -> None:
+        pod = a_pod(name, {"cpu": "1"}, schedulerName="headgate")
+        del pod["metadata"]["uid"]
+        while not self._closed:
+            try:
+                answer = self._server.request("POST", PODS, JSON_TYPE, json.dumps(pod).encode())
+            except (OSError, http.client.HTTPException):
+                time.sleep(0.05)  # the server is away; whether it has the pod will be seen
+                continue
+            assert answer.status in (201, 409), answer
+            return
+
+    def close(self) -> None:
+        self._closed = True
+        self.join(30)
+
+    def wait_until(self, bound: int, scheduler: Process) -> None:
+        """Until so many have a node, or something is wrong."""
+        wait_for(lambda: self.audit.bound >= bound or self.audit.problems, scheduler, PATIENCE_S)
+
+    def judge(self) -> None:
+        """All are there, each on the node that it got first."""
+        wait_for(lambda: self.audit.bound == self.count or self.audit.problems, limit_s=PATIENCE_S)
+        self.audit.finish()
+        found = {pod["metadata"]["uid"]: pod["spec"]["nodeName"] for pod in pods(self._server).values()}
+        assert found == self.audit.node_of
+        assert len(found) == self.count
+
+
+@contextmanager
+def load(server: Server, count: int, backlog: int = BACKLOG) -> Iterator[Load]:
+    made = Load(server, count, backlog)
+    made.audit.start()
+    made.start()
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def run(
+    server: Server, folder: Path, kills: int, seed: int = 1, report: Callable[[int], None] = lambda done: None
+) -> Outcome:
+    chance = random.Random(seed)
+    outcome = Outcome(pods=kills * PODS_PER_KILL)
+    with load(server, outcome.pods) as made:
+        scheduler = SchedulerProcess(server, folder / "run.log", "--no-leader-elect")
+        try:
+            while outcome.kills < kills:
+                enough = made.audit.bound + chance.randint(1, MOST_PER_LIFE)
+                made.wait_until(enough, scheduler)
+                time.sleep(chance.uniform(0, 0.01))  # when the kill comes is left to chance
+                scheduler.kill()
+                outcome.kills += 1
+                outcome.under_way += made.created > made.audit.bound
+                report(outcome.kills)
+                scheduler = SchedulerProcess(server, folder / f"run-{outcome.kills}.log", "--no-leader-elect")
+            made.judge()
+        finally:
+            scheduler.stop()
+    return outcome

@@ -1,0 +1,97 @@
+"""A scheduler that is killed, cut off, lied to, or stopped and continued, on the embedded server.
+
+The end is always the same: every pod has a node, it is the one that it got first, and no node ever had too much.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from clusters import a_pod
+from harness.embedded import EmbeddedServer
+from harness.faulty_wire import FaultyWire
+from harness.scheduling import SchedulerProcess, create_pod, get_pod, scheduled_reason, wait_for
+from torture import schedulers
+
+SHORT_LEASE = """\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+leaderElection:
+  leaseDuration: 6s
+  renewDeadline: 4s
+  retryPeriod: 500ms
+profiles:
+- schedulerName: headgate
+"""
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[EmbeddedServer]:
+    made = EmbeddedServer(tmp_path / "server")
+    yield made
+    made.disconnect()
+    made.stop()
+
+
+def test_fifteen_kills_lose_no_pod_and_bind_none_twice(server: EmbeddedServer, tmp_path: Path) -> None:
+    outcome = schedulers.run(server, tmp_path, kills=15)
+    assert outcome.kills == 15
+    assert outcome.under_way >= 12  # else the kills came when there was nothing to do
+
+
+def test_restarts_of_the_server_cut_watches_and_answers_that_lie_change_nothing(
+    server: EmbeddedServer, tmp_path: Path
+) -> None:
+    wire = FaultyWire(server, tmp_path)
+    with schedulers.load(server, 400) as made:
+        scheduler = SchedulerProcess(wire, tmp_path / "run.log")
+        wire.spoil(rate=0.02, longest_watch_s=2.0)
+        try:
+            for share in (0.25, 0.6):
+                made.wait_until(int(share * made.count), scheduler)
+                server.kill()
+                server.restart()
+            made.judge()
+            huge = a_pod("huge", {"cpu": "1000"}, schedulerName="headgate")
+            del huge["metadata"]["uid"]
+            create_pod(server, huge)
+            wait_for(lambda: scheduled_reason(get_pod(server, "huge")) == "Unschedulable", scheduler)
+            assert scheduler.running()
+        finally:
+            scheduler.stop()
+            wire.close()
+    for fault in ("error", "error after the act", "lost", "cut"):
+        assert wire.faults[fault] >= 3, wire.faults
+
+
+def test_a_leader_that_was_stopped_writes_nothing_any_more_when_it_goes_on(
+    server: EmbeddedServer, tmp_path: Path
+) -> None:
+    config = tmp_path / "scheduler.yaml"
+    config.write_text(SHORT_LEASE)
+    wires = [FaultyWire(server, tmp_path) for _ in range(2)]
+    with schedulers.load(server, 300, backlog=100) as made:
+        leader = SchedulerProcess(wires[0], tmp_path / "first.log", "--config", str(config))
+        try:
+            made.wait_until(30, leader)
+            other = SchedulerProcess(wires[1], tmp_path / "second.log", "--config", str(config))
+            try:
+                leader.signal(signal.SIGSTOP)
+                made.wait_until(made.audit.bound + 50, other)
+                written = len(wires[0].writes)
+                leader.signal(signal.SIGCONT)
+                made.judge()
+                wait_for(lambda: "no longer elected" in leader.log.read_text(), leader)
+                late = [path for _, _, path in wires[0].writes[written:] if "/leases/" not in path]
+                assert late == []  # the Lease it may ask for, at a revision that has passed
+            finally:
+                other.stop()
+        finally:
+            leader.signal(signal.SIGCONT)
+            leader.stop()
+            for wire in wires:
+                wire.close()
