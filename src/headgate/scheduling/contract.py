@@ -257,8 +257,8 @@ class Ground(Protocol):
     def promised_node(self, pod: Pod, /) -> str:
         """Where room was made for the pod before; empty if nowhere."""
 
-    def is_promised(self, row: int, /) -> bool:
-        """Whether the node was promised to anybody."""
+    def promised(self, pod: Pod, /) -> Mapping[int, Hashable]:
+        """By row, what stands for those who were promised the node, and count there when this pod asks."""
 
     def question(self, pod: Pod, /) -> tuple[Hashable, bool]:
         """What stands for all that is asked of nodes for this pod, and whether answers look at other nodes as well."""

@@ -9,8 +9,8 @@ Which pod is next is the queue's business, writing the decision down the shell's
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Hashable, Iterable, Sequence
-from typing import Final, Protocol
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Final
 
 import msgspec
 import numpy as np
@@ -36,6 +36,7 @@ from headgate.scheduling.labels import Mask
 from headgate.scheduling.meters import ERROR, POST_FILTER, SUCCESS, UNSCHEDULABLE, Watch
 from headgate.scheduling.nodes import NodeIndex, NodeMatrix
 from headgate.scheduling.pod import Pod
+from headgate.scheduling.promised import PromisedRoom, Promises, signature
 from headgate.scheduling.question import PASSES, Orders, PluginFailed, Question, Refused, ask, filter_rows, score_rows
 from headgate.scheduling.sampling import ALL, nodes_to_find, sample
 from headgate.scheduling.shape import Shape
@@ -53,19 +54,6 @@ SHAPE: Final = "PodShape"
 Outcome = Placement | Unplaced
 
 
-class Promises(Protocol):
-    """Pods that were promised a node where room is being made (``scheduling/nominations.py``)."""
-
-    @property
-    def moves(self) -> int: ...
-
-    def nodes(self) -> Sequence[str]: ...
-
-    def on_node(self, node: str, /) -> Sequence[Pod]: ...
-
-    def node_of(self, uid: str, /) -> str | None: ...
-
-
 class Cycle:
     """``percentage`` is ``percentageOfNodesToScore``: 100 looks at all nodes, 0 at an adaptive share."""
 
@@ -80,7 +68,7 @@ class Cycle:
         self.matrix = matrix
         self.lineup = lineup
         self._percentage = percentage
-        self._promises = promises
+        self._promised = PromisedRoom(matrix, promises)
         self._watch = watch or Watch()
         self._start = 0
         plugins: list[Plugin] = [*lineup.filters, *(each for each, _ in lineup.scores)]
@@ -154,7 +142,7 @@ class Cycle:
     def _decide(self, pod: Pod, standing: Standing) -> Outcome:
         matrix = self.matrix
         feasible, order, bits = standing.feasible, standing.order, standing.bits
-        denied = self._denied(pod, standing.question)
+        denied = self._promised.denied(pod, standing.question, standing.denials)
         if denied:
             rows = list(denied)
             feasible, order, bits = feasible.copy(), order.copy(), bits.copy()
@@ -172,11 +160,9 @@ class Cycle:
             row, number = standing.best(), int(np.count_nonzero(feasible))
         if row is not None:
             return Placement(matrix.name(row), row, number)
-        if denied:
-            return self._explain(standing.question.shape, order, bits)
-        if standing.unplaced is None:
-            standing.unplaced = self._explain(standing.question.shape, order, bits)
-        return standing.unplaced
+        if standing.unplaced is None or standing.unplaced[0] != denied:
+            standing.unplaced = denied, self._explain(standing.question.shape, order, bits)
+        return standing.unplaced[1]
 
     def _explain(self, shape: Shape, order: Orders, bits: Ints) -> Unplaced:
         size = self.matrix.size
@@ -186,30 +172,6 @@ class Cycle:
             self._rejections(shape, counts),
             resolvable=self._names(self.matrix.by_name, self._curable(shape, order[:size], bits[:size])),
         )
-
-    def _denied(self, pod: Pod, question: Question) -> dict[int, tuple[int, int]]:
-        """Rows where the pod does not fit beside pods of its priority or more that were promised room there."""
-        found: dict[int, tuple[int, int]] = {}
-        for name in self._promises.nodes() if self._promises is not None else ():
-            row = self.matrix.row_of(name)
-            there = () if row is None else self._promised(pod, row)
-            if row is None or not there:
-                continue
-            with NodeTrial(question, self.matrix, row) as trial:
-                rejected = trial.rejected_beside(there)
-            if rejected is not None:
-                found[row] = rejected
-        return found
-
-    def _promised(self, pod: Pod, row: int) -> Sequence[Pod]:
-        """Pods that are counted as if they ran on a node when this one is put to it."""
-        if self._promises is None:
-            return ()
-        return [
-            each
-            for each in self._promises.on_node(self.matrix.name(row))
-            if each.priority >= pod.priority and each.uid != pod.uid and self.matrix.home(each.uid) is None
-        ]
 
     def _curable(self, shape: Shape, order: Orders, bits: Ints) -> Mask:
         """Which are rejected only for reasons that room would cure."""
@@ -250,7 +212,7 @@ class Cycle:
         found = filter_rows(question.filters, shape, matrix, rows)
         order = np.full(len(rows), PASSES, np.int8) if found is None else found[0]
         bits = np.zeros(len(rows), np.int64) if found is None else found[1].copy()
-        for row, why in self._denied(pod, question).items():
+        for row, why in self._promised.denied(pod, question, {}).items():
             order[rows == row], bits[rows == row] = why
         left = rows[order == PASSES]
         total = np.zeros(len(left), np.int64)
@@ -282,7 +244,7 @@ class Cycle:
         """Of this pod on this node, beside pods that were promised room there, as others come and go."""
         found = self._standing(pod)
         question = found.question if isinstance(found, Standing) else found
-        return NodeTrial(question, self.matrix, row, self._promised(pod, row))
+        return NodeTrial(question, self.matrix, row, self._promised.beside(pod, row))
 
     def probe(self, pod: Pod, row: int, plus: Iterable[Pod] = (), without: Iterable[Pod] = ()) -> tuple[Reason, ...]:
         """Why the pod would not do on a node if some pods came there and others left; nothing if it would."""
@@ -294,21 +256,20 @@ class Cycle:
             return trial.reasons()
 
     def promised_node(self, pod: Pod, /) -> str:
-        """Ours counts before the API's, which may not show it yet."""
-        return (self._promises and self._promises.node_of(pod.uid)) or pod.nominated_node
+        return self._promised.node_of(pod)
 
-    def is_promised(self, row: int, /) -> bool:
-        return self._promises is not None and bool(self._promises.on_node(self.matrix.name(row)))
+    def promised(self, pod: Pod, /) -> Mapping[int, Hashable]:
+        return {row: signature(there) for row, there in self._promised.to_others(pod)}
 
     def question(self, pod: Pod, /) -> tuple[Hashable, bool]:
         found = self._standing(pod)
         question = found.question if isinstance(found, Standing) else found
         stamps = tuple(each.stamp(pod.shape, self.matrix) for each in self._stamped)
-        return (self._key(pod), stamps), isinstance(question, Question) and bool(question.followers)
+        return (self._key(pod), stamps), isinstance(question, Question) and bool(question.judges)
 
     @property
     def epoch(self) -> Hashable:
-        return self.matrix.log.position, 0 if self._promises is None else self._promises.moves
+        return self.matrix.log.position, self._promised.moves
 
     # -- saying why ---------------------------------------------------------------------------------------------------
 

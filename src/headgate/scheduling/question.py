@@ -94,6 +94,8 @@ class Question(msgspec.Struct, frozen=True, eq=False):
     """The only nodes that come into question, if plugins said so: ``named_by``."""
     named_by: tuple[str, ...] = ()
     followers: tuple[Follows, ...] = ()
+    judges: tuple[Follows, ...] = ()
+    """Those of them that filters look at: a trial that only asks who fits has to move no others."""
     watchers: tuple[SeesFeasible, ...] = ()
 
     @property
@@ -151,6 +153,7 @@ def ask(pod: Pod, matrix: NodeMatrix, lineup: Lineup, watch: Watch) -> Question 
         names,
         tuple(sorted(named_by)),
         tuple({id(each): each for each in kept if hasattr(each, "follow")}.values()),
+        tuple({id(each.state): each.state for each in filters if hasattr(each.state, "follow")}.values()),
         tuple({id(each): each for each in kept if hasattr(each, "see")}.values()),
     )
 

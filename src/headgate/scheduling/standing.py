@@ -55,7 +55,9 @@ class Standing:
         capacity = matrix.capacity
         self._position = matrix.log.position
         self._stamp = self._current_stamp()
-        self.unplaced: Unplaced | None = None
+        self.denials: dict[int, tuple[Hashable, tuple[int, int] | None]] = {}
+        """What was found out about nodes that are promised to others (``promised.py``)."""
+        self.unplaced: tuple[dict[int, tuple[int, int]], Unplaced] | None = None
         """What was said to the last pod that fitted nowhere, as long as nothing changes: the next is told the same."""
         self._by_node = Verdicts(capacity)
         self._by_pods = Verdicts(capacity)

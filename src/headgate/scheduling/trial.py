@@ -30,7 +30,7 @@ class NodeTrial:
         self, question: Question | Refused, matrix: NodeMatrix, row: int, promised: Sequence[Pod] = ()
     ) -> None:
         self._question = question
-        self._followers = () if isinstance(question, Refused) else question.followers
+        self._judges = () if isinstance(question, Refused) else question.judges
         self._matrix = matrix
         self._row = row
         self._rows = np.array([row], np.intp)
@@ -91,7 +91,7 @@ class NodeTrial:
 
     def _move(self, pod: Pod, sign: int) -> None:
         self._matrix.charge(self._row, pod, sign)
-        if self._followers:
+        if self._judges:
             change = Change(self._row, pod, sign)
-            for state in self._followers:
+            for state in self._judges:
                 state.follow(change)

@@ -19,7 +19,7 @@ from headgate.scheduling.contract import Ground, Nominated, NoWay, Rejection, Un
 from headgate.scheduling.events import ASSIGNED_POD, DELETE, on
 from headgate.scheduling.plugins.default_preemption_choice import choose
 from headgate.scheduling.plugins.default_preemption_memory import Memories
-from headgate.scheduling.plugins.default_preemption_victims import Victims
+from headgate.scheduling.plugins.default_preemption_victims import Hopeless, Victims
 from headgate.scheduling.pod import Pod
 from headgate.scheduling.podlike import PodLike
 from headgate.scheduling.preemptions import Preemptions
@@ -50,39 +50,63 @@ class DefaultPreemption:
         memory = self._memories.of((key, pod.priority))
         if known := memory.recall(unplaced, ground):
             return known
-        enough = self._enough(len(unplaced.resolvable))
-        harmless: dict[str, Victims] = {}
-        harmful: dict[str, Victims] = {}
-        broken: list[str] = []
-        counts: Counter[str] = Counter({NOT_HELPFUL: ground.matrix.count - len(unplaced.resolvable)})
+        found = _Findings(self._enough(len(unplaced.resolvable)))
+        matrix, promised = ground.matrix, ground.promised(pod)
         for name in unplaced.resolvable:
-            row = ground.matrix.row_of(name)
-            found = () if row is None else memory.look(pod, row, ground, is_local=not looks_around)
-            if not isinstance(found, Victims):
-                counts.update(found)
+            row = matrix.row_of(name)
+            if row is None:
                 continue
-            if not found.pods:
-                broken.append(f'expected at least one victim pod on node "{name}"')
-                continue
-            group = harmful if found.violations else harmless
-            if len(group) < enough:
-                group[name] = found
-            if harmless and len(harmless) + len(harmful) >= enough:
+            changes = matrix.log.position if looks_around else matrix.moves[row]
+            found.add(name, memory.look(pod, row, ground, (changes, promised.get(row))))
+            if found.suffice:
                 break
-        candidates = harmless | harmful
-        if not candidates and broken:
-            return f"preemption: {broken[0]}" if len(broken) == 1 else f"preemption: [{', '.join(broken)}]"
-        if not candidates:
-            answer = NoWay(f"preemption: {fit_error.fit_error(ground.matrix.count, (+counts,))}")
-            memory.keep(unplaced, ground, answer)
-            return answer
-        chosen = choose(candidates)
-        return Nominated(chosen, candidates[chosen].pods)
+        if candidates := found.harmless | found.harmful:
+            chosen = choose(candidates)
+            return Nominated(chosen, candidates[chosen].pods)
+        if found.broken:
+            return (
+                f"preemption: {found.broken[0]}"
+                if len(found.broken) == 1
+                else f"preemption: [{', '.join(found.broken)}]"
+            )
+        answer = NoWay(f"preemption: {found.told(matrix.count, len(unplaced.resolvable))}")
+        memory.keep(unplaced, ground, answer)
+        return answer
 
     def _enough(self, nodes: int) -> int:
         """How many nodes that could be made free are worth comparing."""
         share = nodes * self._args.min_candidate_nodes_percentage // 100
         return min(max(share, self._args.min_candidate_nodes_absolute), nodes)
+
+
+class _Findings:
+    """What was found on node after node: where room can be made at what cost, and why it cannot elsewhere."""
+
+    def __init__(self, enough: int) -> None:
+        self.harmless: dict[str, Victims] = {}
+        self.harmful: dict[str, Victims] = {}
+        """Where a disruption budget would be overdrawn."""
+        self.broken: list[str] = []
+        self._enough = enough
+        self._counts: Counter[str] = Counter()
+
+    @property
+    def suffice(self) -> bool:
+        return bool(self.harmless) and len(self.harmless) + len(self.harmful) >= self._enough
+
+    def add(self, name: str, found: Victims | Hopeless) -> None:
+        if not isinstance(found, Victims):
+            for reason in found:
+                self._counts[reason] += 1
+        elif not found.pods:
+            self.broken.append(f'expected at least one victim pod on node "{name}"')
+        else:
+            group = self.harmful if found.violations else self.harmless
+            if len(group) < self._enough:
+                group[name] = found
+
+    def told(self, nodes: int, resolvable: int) -> str:
+        return fit_error.fit_error(nodes, (self._counts, +Counter({NOT_HELPFUL: nodes - resolvable})))
 
 
 def _find_obstacle(pod: Pod, unplaced: Unplaced, ground: Ground) -> str:

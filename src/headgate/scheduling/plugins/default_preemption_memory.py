@@ -1,7 +1,6 @@
 """What preemption found out about each node for one kind of pod, kept until that node changes.
 
-Thousands of pods of one shape that fit nowhere are one search, and one node more after each that made room. A node that
-was promised to somebody is looked at anew every time: who counts there depends on the pod that asks.
+Thousands of pods of one shape that fit nowhere are one search, and one node more after each that made room.
 """
 
 from __future__ import annotations
@@ -34,11 +33,8 @@ class Memory:
         self._by_row: dict[int, _Found] = {}
         self._last: tuple[Unplaced, Hashable, NoWay] | None = None
 
-    def look(self, pod: Pod, row: int, ground: Ground, *, is_local: bool) -> Victims | Hopeless:
-        """``is_local``: what happens on other nodes is nothing to this one."""
-        if ground.is_promised(row):
-            return self._search(pod, row, ground)
-        stamp = ground.matrix.moves[row] if is_local else ground.matrix.log.position
+    def look(self, pod: Pod, row: int, ground: Ground, stamp: Hashable) -> Victims | Hopeless:
+        """As long as the stamp is the same, so is what is there."""
         known = self._by_row.get(row)
         if known is not None and known.stamp == stamp:
             if known.budgets == self._budgets.version:
