@@ -19,6 +19,7 @@ from real.placements.judging import find_difference
 pytestmark = pytest.mark.real
 
 CASES_PER_TEST = 50
+CASES_PER_ARENA = 2500
 AGAIN = 20
 REPLAY = "pytest tests/real/test_placements.py --placement-case"
 FAR = 10**9
@@ -31,11 +32,32 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("share", range(1 if alone else -(-wanted // CASES_PER_TEST)))
 
 
+class Arenas:
+    """One after the other: what was played stays, and after some thousands of clusters it is in the way."""
+
+    def __init__(self, programs: Path, folders: pytest.TempPathFactory) -> None:
+        self._programs = programs
+        self._folders = folders
+        self._running: Arena | None = None
+
+    def get(self) -> Arena:
+        if self._running and self._running.played >= CASES_PER_ARENA:
+            self.stop()
+        if self._running is None:
+            self._running = Arena(self._programs, self._folders.mktemp("placements"))
+        return self._running
+
+    def stop(self) -> None:
+        if self._running:
+            self._running.stop()
+        self._running = None
+
+
 @pytest.fixture(scope="module")
-def arena(kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
-    running = Arena(kube_binaries, tmp_path_factory.mktemp("placements"))
-    yield running
-    running.stop()
+def arenas(kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arenas]:
+    found = Arenas(kube_binaries, tmp_path_factory)
+    yield found
+    found.stop()
 
 
 @pytest.fixture(scope="module")
@@ -43,13 +65,16 @@ def first(request: pytest.FixtureRequest) -> int:
     return SystemRandom().randrange(FAR) if request.config.getoption("--random-placements") else 0
 
 
-def test_drawn_clusters_are_filled_alike(arena: Arena, first: int, share: int, request: pytest.FixtureRequest) -> None:
+def test_drawn_clusters_are_filled_alike(
+    arenas: Arenas, first: int, share: int, request: pytest.FixtureRequest
+) -> None:
     wanted: int | None = request.config.getoption("--placement-case")
     if wanted is not None:
         cases = [draw_case(wanted, again + 1) for again in range(AGAIN)]
     else:
         begin = first + share * CASES_PER_TEST
         cases = [draw_case(number) for number in range(begin, begin + CASES_PER_TEST)]
+    arena = arenas.get()
     arena.lay_out(cases)
     found = [(case.number, find_difference(case, arena.play(case))) for case in cases]
     differing = [f"case {number}: {text}\nreplay it: {REPLAY} {number}" for number, text in found if text]

@@ -96,6 +96,7 @@ class Arena:
         config.write_text(yaml.safe_dump(self._configuration(folder)))
         log.touch()
         self.log = Log(log)
+        self.played = 0
         self._storage: dict[str, list[Object]] = {}
         (port,) = free_ports(1)
         self._scheduler = Process(
@@ -130,6 +131,7 @@ class Arena:
 
     def play(self, case: Case) -> Played:
         self.log.forget()
+        self.played += 1
         nodes = [self.create(each) for each in case.nodes]
         names = {each["metadata"]["name"] for each in nodes}
         self.log.wait_until(lambda: self.log.nodes == names, f"to know the nodes {sorted(names)} and no others")
@@ -226,6 +228,7 @@ class Arena:
         self._scheduler.stop()
         self._server.disconnect()
         self._server.stop()
+        self.log.path.unlink()  # some ten kilobytes for every case
 
 
 def _key(pod: Object) -> str:

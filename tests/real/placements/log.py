@@ -17,7 +17,6 @@ VERBOSITY = "schedule_one=10,node_tree=2,binder=4,eventhandlers=4,preemption=2"
 PATIENCE_S = 60.0
 LINE = re.compile(r'[A-Z]\d{4} [\d:.]+ +\d+ [\w.]+:\d+\] "(?P<text>[^"]+)"(?P<rest>.*)')
 VALUE = re.compile(r'(\w+)=("(?:[^"\\]|\\.)*"|\S+)')
-LARGE = 16 * 1024 * 1024
 
 
 class Attempt:
@@ -92,10 +91,6 @@ class Log:
         if not data:
             return False
         self._position += len(data)
-        if self._position > LARGE and data.endswith(b"\n"):
-            # The writer appends, so it goes on at the new end.
-            self.path.write_bytes(b"")
-            self._position = 0
         *lines, self._rest = (self._rest + data.decode()).split("\n")
         for line in lines:
             found = LINE.match(line)

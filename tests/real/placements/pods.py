@@ -66,7 +66,9 @@ def draw_pod(draw: Random, name: str, namespace: str, priority: str, climate: Cl
         spec["runtimeClassName"] = "heavy"
     if draw.random() < climate.whole:
         # The pod as a whole has to ask for as much as its containers do together.
-        spec["resources"] = {"requests": {"cpu": draw.choice(["4", "6"]), "memory": "6Gi"}}
+        is_single = len(spec["containers"]) == 1 and "initContainers" not in spec
+        cpu, memory = draw.choice([("1500m", "1500Mi"), ("2", "3Gi")]) if is_single else ("8", "12Gi")
+        spec["resources"] = {"requests": {"cpu": cpu, "memory": memory}}
     if priority:
         spec["priorityClassName"] = priority
     labels = {key: draw.choice(["a", "b"]) for key in ("app", "tier") if draw.random() < 0.85}
