@@ -20,20 +20,21 @@ from headgate.scheduling.plugins.inter_pod_affinity import InterPodAffinity
 
 Object = dict[str, Any]
 
-NODE_NAMES = ["a", "b", "c", "d", "e", "f"]
-SPACES = ["blue", "red", "nowhere"]
+SPACES = ["blue", "red"]
+CROWD = [a_node(f"z{i}", labels={"zone": f"z{i // 2}", "rack": "1"} if i % 4 else {}) for i in range(16)]
+"""Nodes that are always there, so that a domain is a small part of the cluster."""
 
-node_names = st.sampled_from(NODE_NAMES)
+node_names = st.sampled_from(["a", "b", "c", "d", "z1", "z2"])
 spaces = st.sampled_from(SPACES)
 node_labels = st.fixed_dictionaries(
-    {}, optional={"zone": st.sampled_from(["x", "y"]), "rack": st.sampled_from(["1", "2", "3"])}
+    {}, optional={"zone": st.sampled_from(["x", "y", "z0"]), "rack": st.sampled_from(["2", "3"])}
 )
 space_labels = st.dictionaries(st.sampled_from(["team", "env"]), st.sampled_from(["p", "q"]), max_size=2)
-pod_labels = st.dictionaries(st.sampled_from(["app", "tier"]), st.sampled_from(["u", "v"]), max_size=2)
+pod_labels = st.sampled_from([{}, {"app": "u"}, {"app": "v"}, {"app": "u", "tier": "v"}, {"tier": "u"}])
 expressions = st.one_of(
     st.builds(
         lambda key, operator, values: {"key": key, "operator": operator, "values": values},
-        st.sampled_from(["app", "tier", "team", "env"]),
+        st.sampled_from(["app", "tier", "team"]),
         st.sampled_from(["In", "NotIn"]),
         st.lists(st.sampled_from(["u", "v", "p"]), min_size=1, max_size=2),
     ),
@@ -44,42 +45,43 @@ expressions = st.one_of(
     ),
 )
 selectors = st.one_of(
-    st.builds(lambda labels: {"matchLabels": labels}, pod_labels),
-    st.builds(lambda found: {"matchExpressions": found}, st.lists(expressions, max_size=2)),
-    st.none(),
+    st.sampled_from([{"matchLabels": {"app": "u"}}, {"matchLabels": {"app": "v"}}, {}, None]),
+    st.builds(lambda found: {"matchExpressions": found}, st.lists(expressions, min_size=1, max_size=2)),
 )
 space_selectors = st.one_of(
     st.builds(lambda labels: {"matchLabels": labels}, space_labels),
-    st.builds(lambda found: {"matchExpressions": found}, st.lists(expressions, max_size=1)),
+    st.builds(lambda found: {"matchExpressions": [found]}, expressions),
 )
 terms = st.fixed_dictionaries(
-    {"topologyKey": st.sampled_from(["zone", "rack", "nothing"]), "labelSelector": selectors},
+    {"topologyKey": st.sampled_from(["zone", "zone", "rack", "nothing"]), "labelSelector": selectors},
     optional={"namespaces": st.lists(spaces, max_size=2), "namespaceSelector": space_selectors},
 )
 weighted = st.builds(lambda weight, term: {"weight": weight, "podAffinityTerm": term}, st.integers(1, 100), terms)
-
-
-def kinds(most: int = 2) -> st.SearchStrategy[Object]:
-    return st.fixed_dictionaries(
-        {},
-        optional={
-            reference.REQUIRED: st.lists(terms, max_size=most),
-            reference.PREFERRED: st.lists(weighted, max_size=most),
-        },
-    )
-
-
-affinities = st.one_of(
-    st.just({}), st.fixed_dictionaries({}, optional={"podAffinity": kinds(), "podAntiAffinity": kinds()})
+rules = st.tuples(
+    st.sampled_from(["podAffinity", "podAntiAffinity", "podAntiAffinity"]),
+    st.one_of(
+        st.tuples(st.just(reference.REQUIRED), terms),
+        st.tuples(st.just(reference.PREFERRED), weighted),
+    ),
 )
-pods = st.builds(lambda space, labels, affinity: (space, labels, affinity), spaces, pod_labels, affinities)
+
+
+def gather(drawn: list[tuple[str, tuple[str, Object]]]) -> Object:
+    found: Object = {}
+    for kind, (how, term) in drawn:
+        found.setdefault(kind, {}).setdefault(how, []).append(term)
+    return found
+
+
+affinities: st.SearchStrategy[Object] = st.one_of(st.just({}), st.lists(rules, min_size=1, max_size=3).map(gather))
+pods = st.tuples(spaces, pod_labels, affinities)
 nodes = st.builds(
     lambda name, labels, cordoned: a_node(name, labels=labels, cordoned=cordoned),
     node_names,
     node_labels,
     st.integers(0, 5).map(lambda drawn: drawn == 0),
 )
-numbers = st.integers(0, 9)
+numbers = st.integers(0, 5)
 happenings = st.lists(
     st.one_of(
         st.tuples(st.just("node"), nodes),
@@ -90,8 +92,8 @@ happenings = st.lists(
         st.tuples(st.just("pod gone"), numbers),
         st.tuples(st.just("space"), st.tuples(spaces, space_labels)),
         st.tuples(st.just("space gone"), spaces),
-        st.tuples(st.just("place"), st.integers(0, 2)),
-        st.tuples(st.just("place"), st.integers(0, 2)),
+        st.tuples(st.just("place"), numbers),
+        st.tuples(st.just("place"), numbers),
     ),
     max_size=12,
 )
@@ -219,10 +221,10 @@ def any_terms(rules: Object) -> bool:
 NEEDED = ("PrioritySort", "DefaultBinder", "NodeUnschedulable", "InterPodAffinity")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(
-    st.lists(nodes, min_size=1, max_size=5),
-    st.lists(st.tuples(node_names, pods), max_size=4),
+    st.lists(nodes, min_size=1, max_size=4),
+    st.lists(st.tuples(node_names, pods), max_size=3),
     st.lists(pods, min_size=1, max_size=3),
     happenings,
     pods,
@@ -241,7 +243,7 @@ def test_pods_near_pods_are_judged_as_by_looking_at_every_pod_again(
     both = Both(hard, ignore)
     asked = [make(f"asked-{i}", drawn) for i, drawn in enumerate(comers)]
     guest = make("guest", promised)
-    for each in first:
+    for each in (*first, *CROWD):
         both.happen("node", each, asked)
     for i, (node, drawn) in enumerate(there):
         both.happen("pod", (i, node, drawn), asked)

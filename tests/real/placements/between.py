@@ -54,5 +54,7 @@ def _term(draw: Random) -> Object:
     if draw.random() < 0.25:
         found["namespaces"] = draw.sample(["default", SERVED, APART, "no-such-namespace"], draw.choice([1, 2]))
     if draw.random() < 0.25:
-        found["namespaceSelector"] = draw.choice([{}, {"matchLabels": {"team": draw.choice(["red", "blue"])}}])
+        excluding = {"matchExpressions": [{"key": "team", "operator": "NotIn", "values": ["blue"]}]}
+        picking = {"matchLabels": {"team": draw.choice(["red", "blue"])}}
+        found["namespaceSelector"] = draw.choice([{}, picking, picking, excluding])
     return found

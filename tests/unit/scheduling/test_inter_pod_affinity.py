@@ -51,6 +51,16 @@ def test_the_first_of_a_kind_that_wants_its_own_kind_near_may_go_anywhere_with_t
     assert fits(cluster, app("q", "web", near=[term("web")])) == ["c"]
 
 
+def test_where_the_first_went_is_where_all_others_go_however_small_that_domain_is() -> None:
+    cluster = only_affinity(*(node(f"n{i:02}", f"zone-{i}") for i in range(20)), hardPodAffinityWeight=0)
+    first, second = (app(name, "web", near=[term("web")]) for name in "pq")
+    assert len(fits(cluster, first)) == 20
+    cluster.bind(first, "n07")
+    assert fits(cluster, second) == ["n07"]
+    cluster.matrix.pod_removed("uid-p")
+    assert len(fits(cluster, second)) == 20
+
+
 def test_the_next_is_the_first_again_when_the_last_of_its_kind_has_gone() -> None:
     cluster = zones()
     cluster.bind(app("p", "web", near=[term("web")]), "c")
