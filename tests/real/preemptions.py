@@ -88,13 +88,17 @@ def _draw_pod(draw: Random, namespace: str, name: str, priority: int) -> Object:
     labels = {"app": draw.choice(["web", "db", "cache"])}
     if draw.random() < 0.2:
         spec["ports"] = PORT
-    if draw.random() < 0.15:
-        away = {
-            "topologyKey": draw.choice([HOSTNAME, "zone"]),
-            "labelSelector": {"matchLabels": {"app": draw.choice(["web", "db", "cache"])}},
-        }
-        rules = {"requiredDuringSchedulingIgnoredDuringExecution": [away]}
-        spec["affinity"] = {"podAntiAffinity": rules}
+    near: Object = {
+        "topologyKey": draw.choice([HOSTNAME, "zone"]),
+        "labelSelector": {"matchLabels": {"app": draw.choice(["web", "db", "cache"])}},
+    }
+    kind = draw.random()
+    if kind < 0.25:
+        rules = {"requiredDuringSchedulingIgnoredDuringExecution": [near]}
+        spec["affinity"] = {"podAntiAffinity" if kind < 0.15 else "podAffinity": rules}
+    elif kind < 0.4:
+        near |= {"maxSkew": draw.choice([1, 2]), "whenUnsatisfiable": "DoNotSchedule"}
+        spec["topologySpreadConstraints"] = [near]
     if draw.random() < 0.1:
         labels = {}
     pod = a_pod(name, requests, labels=labels, **spec)
