@@ -35,13 +35,6 @@ class Carried(msgspec.Struct, frozen=True, eq=False, weakref=True):
     role: Role
     term: PodTerm
 
-    def matches(self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]) -> bool:
-        """Whether a pod with these labels, in this namespace, is meant."""
-        term = self.term
-        if namespace not in term.namespaces and not term.namespace_selector.matches(namespace_labels):
-            return False
-        return term.selector.matches(labels)
-
 
 class CarriedTerms:
     def __init__(self) -> None:
@@ -106,7 +99,7 @@ class CarriedTerms:
                 found += [
                     each
                     for each in self._buckets.get((where, label), ())
-                    if each.matches(namespace, labels, namespace_labels)
+                    if each.term.means(namespace, labels, namespace_labels)
                 ]
         found.sort(key=lambda each: each.number)
         return found

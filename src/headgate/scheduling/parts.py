@@ -53,6 +53,12 @@ class PodTerm(msgspec.Struct, frozen=True):
     namespace_selector: Selector
     weight: int = 0
 
+    def means(self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]) -> bool:
+        """Whether a pod with these labels, in this namespace with those, is one of them."""
+        if namespace not in self.namespaces and not self.namespace_selector.matches(namespace_labels):
+            return False
+        return self.selector.matches(labels)
+
 
 class PodAffinity(msgspec.Struct, frozen=True):
     required: tuple[PodTerm, ...] = ()

@@ -61,8 +61,11 @@ class _Counts(ABC):
         row, pod = change.row, change.pod
         if pod is None:
             return self._move(row)
+        effect = self._effect(pod)
+        if not effect:
+            return ()
         touched: list[Further] = []
-        for tally, amount in self._effect(pod):
+        for tally, amount in effect:
             before, after = tally.add(row, change.sign * amount)
             if self._is_news(before, after):
                 touched.append(tally.domains.rows(int(tally.domains.place[row]), row))
@@ -102,8 +105,6 @@ class _Counts(ABC):
 
 
 def _joined(touched: list[Further]) -> Further:
-    if not touched:
-        return ()
     found: list[Iterable[int]] = []
     for each in touched:
         if each is None:

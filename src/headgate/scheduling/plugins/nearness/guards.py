@@ -7,8 +7,6 @@ term of several, the last one of the pod's own kind (the next is then the first 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import msgspec
 
 from headgate.scheduling import events
@@ -16,7 +14,7 @@ from headgate.scheduling.carried import CarriedTerms
 from headgate.scheduling.guards import new_node, old_node
 from headgate.scheduling.namespaces import Namespaces
 from headgate.scheduling.parts import PodTerm
-from headgate.scheduling.plugins.nearness.terms import Sought, matches_all
+from headgate.scheduling.plugins.nearness.terms import meant_namespaces
 from headgate.scheduling.pod import Pod
 from headgate.scheduling.shape import Shape
 from headgate.waiting.waker import Waker
@@ -44,13 +42,17 @@ class _OwnTerms(msgspec.Struct, frozen=True):
 
     def wants(self, pod: Pod) -> bool:
         """Whether a pod is one that the waiting one has to be near of."""
-        return bool(self.shape.affinity.required) and matches_all(
-            self._sought(self.shape.affinity.required), pod.namespace, pod.labels
-        )
+        terms = self.shape.affinity.required
+        return bool(terms) and all(self._means(each, pod) for each in terms)
 
     def shuns(self, pod: Pod) -> bool:
-        terms = self._sought(self.shape.anti_affinity.required)
-        return any(each.matches(pod.namespace, pod.labels) for each in terms)
+        return any(self._means(each, pod) for each in self.shape.anti_affinity.required)
+
+    def _means(self, term: PodTerm, pod: Pod) -> bool:
+        if not term.selector.matches(pod.labels):
+            return False
+        meant = meant_namespaces(term, self.namespaces)
+        return meant is None or pod.namespace in meant
 
     def is_shunned_by(self, pod: Pod) -> bool:
         """Whether a pod on a node keeps the waiting one away, as far as the shape can tell."""
@@ -58,15 +60,8 @@ class _OwnTerms(msgspec.Struct, frozen=True):
         repelling = pod.shape.anti_affinity.required
         if shape.labels is None:
             return bool(repelling)
-        labels = self.namespaces.labels(shape.namespace)
-        return any(
-            (shape.namespace in each.namespaces or each.namespace_selector.matches(labels))
-            and each.selector.matches(shape.labels)
-            for each in repelling
-        )
-
-    def _sought(self, terms: Iterable[PodTerm]) -> Iterable[Sought]:
-        return (Sought(each, self.namespaces) for each in terms)
+        around = self.namespaces.labels(shape.namespace)
+        return any(each.means(shape.namespace, shape.labels, around) for each in repelling)
 
 
 class PodCame(_OwnTerms, frozen=True):

@@ -81,4 +81,4 @@ class Meant:
         self._identity = identity
 
     def __contains__(self, carried: Carried) -> bool:
-        return carried in self._known if self._identity is None else carried.matches(*self._identity)
+        return carried in self._known if self._identity is None else carried.term.means(*self._identity)
