@@ -33,6 +33,8 @@ from headgate.scheduling.configuration.values import Configuration, LeaderElecti
 
 COMPONENTS: Final = ("scheduler",)
 _NAME: Final = "headgate"
+_GARBAGE: Final = (20_000, 20, 20)
+"""Nodes and pods live long and hold no cycles: looking for garbage as often as Python does costs a twentieth more."""
 _GATES: Final = "; ".join(f"{name}={str(on).lower()}" for name, on in listing(DEFAULTS).items())
 
 
@@ -191,6 +193,7 @@ async def _show(order: Order, board: Board, stack: contextlib.AsyncExitStack) ->
 
 async def _work(order: Order, transport: Transport, board: Board) -> None:
     gc.freeze()  # modules and tables that stay
+    gc.set_threshold(*_GARBAGE)
     if order.dry_run:
         click.echo("dry run: nothing is written")
         await keep_scheduling(order.make, Rehearsal(transport, click.echo), board=board)

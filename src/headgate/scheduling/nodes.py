@@ -229,9 +229,8 @@ class NodeMatrix:
         wanted = self._row_of.get(pod.node_name)
         if row is not None:
             old = self._pods_on[row][pod.uid]
-            if row == wanted and old.shape is pod.shape and old.labels == pod.labels and old.deleting is pod.deleting:
-                self._pods_on[row][pod.uid] = pod
-                self.moves[row] += old.started_s != pod.started_s
+            if row == wanted and old.shape is pod.shape:
+                self._replace(row, old, pod)
                 return
         self.pod_removed(pod.uid)
         if pod.shape.problem:
@@ -240,6 +239,15 @@ class NodeMatrix:
             self._stray(pod)
         else:
             self._put(wanted, pod)
+
+    def _replace(self, row: NodeIndex, old: Pod, pod: Pod) -> None:
+        """It asks for what it asked for. Its labels may be others: API servers add some to pods that are bound."""
+        self._pods_on[row][pod.uid] = pod
+        if old.labels == pod.labels and old.deleting is pod.deleting:
+            self.moves[row] += old.started_s != pod.started_s
+        else:
+            self._list(row, old, -1)
+            self._list(row, pod, 1)
 
     def pod_removed(self, uid: str) -> None:
         """A pod is gone, or will run no more."""
