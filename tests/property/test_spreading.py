@@ -216,7 +216,7 @@ def _key(wire: Object) -> tuple[str, str, str]:
     return wire["kind"], wire["metadata"]["namespace"], wire["metadata"]["name"]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(nodes(), min_size=1, max_size=6), defaults, happenings, asked_pods)
 def test_spreading_is_what_counting_everything_anew_says(
     first: list[Object], chosen: list[Object] | None, steps: list[tuple[str, Any]], asked: list[Object]
@@ -228,3 +228,65 @@ def test_spreading_is_what_counting_everything_anew_says(
         world.happen(kind, what)
         for pod in asked:
             world.check(pod)
+
+
+# -- many nodes, so that most of them are carried along and not asked about again ------------------------------------
+
+MANY = 24
+web = {"matchLabels": {"app": "web"}}
+
+
+def _constraint(key: str, when: str, skew: int = 1) -> Object:
+    return {"maxSkew": skew, "topologyKey": key, "whenUnsatisfiable": when, "labelSelector": web}
+
+
+HARD, SOFT = "DoNotSchedule", "ScheduleAnyway"
+ASKED = [
+    [_constraint(ZONE, HARD)],
+    [_constraint(HOSTNAME, HARD, 2), _constraint("rack", SOFT)],
+    [_constraint("rack", HARD), {**_constraint(ZONE, HARD), "minDomains": 6}],
+    [_constraint("rack", HARD, 2), _constraint(ZONE, SOFT), _constraint(HOSTNAME, SOFT)],
+]
+rows = st.integers(0, MANY - 1)
+moves = st.lists(
+    st.one_of(
+        *[st.tuples(st.just("pod"), rows)] * 5,
+        *[st.tuples(st.just("pod gone"), rows)] * 3,
+        st.tuples(st.just("full"), rows),
+        st.tuples(st.just("moved"), rows),
+        st.tuples(st.just("removed"), rows),
+    ),
+    min_size=10,
+    max_size=30,
+)
+
+
+def _one_of_many(number: int, zone: int) -> Object:
+    labels = {ZONE: f"zone-{zone}", HOSTNAME: f"node-{number}", "rack": f"rack-{number % 8}"}
+    return a_node(f"node-{number}", labels=labels if number else {})
+
+
+@settings(max_examples=40, deadline=None)
+@given(moves)
+def test_among_many_nodes_what_is_carried_along_is_what_asking_anew_says(steps: list[tuple[str, int]]) -> None:
+    world = World([_one_of_many(number, number % 5) for number in range(MANY)], None)
+    matrix, cycle = world.cluster.matrix, world.cluster.cycle
+    there: list[str] = []
+    for step, (kind, number) in enumerate(steps):
+        match kind:
+            case "pod":
+                there.append(f"p{step}")
+                world.cluster.bind(a_pod(f"p{step}", labels={"app": "web"}), f"node-{number}")
+            case "pod gone" if there:
+                matrix.pod_removed(f"uid-{there.pop(number % len(there))}")
+            case "full":
+                world.cluster.bind(a_pod(f"full-{step}", {"cpu": "4"}), f"node-{number}")
+            case "moved":
+                world.happen("node", _one_of_many(number, step % 5))
+            case "removed":
+                matrix.node_removed(f"node-{number}")
+        for each in ASKED:
+            pod = world.cluster.pod(a_pod("p", {"cpu": "1"}, labels={"app": "web"}, topologySpreadConstraints=each))
+            anew = Cycle(matrix, cycle.lineup)
+            assert cycle.decide(pod) == anew.decide(pod)
+            assert cycle.scores(pod) == anew.scores(pod)
