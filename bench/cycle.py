@@ -16,6 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from clusters import a_team
+from headgate.kube.resource import SERVICES
 from headgate.scheduling.cluster import Cluster
 from headgate.scheduling.contract import Placement
 from headgate.scheduling.cycle import Cycle
@@ -97,6 +98,8 @@ class Scenario(msgspec.Struct, frozen=True):
     percentage: int = 100
     specify: Specify = _plain
     bar: int = BAR
+    is_served: bool = False
+    """Each application has a service, so that its pods are spread by default."""
 
 
 SCENARIOS: Final = (
@@ -108,6 +111,7 @@ SCENARIOS: Final = (
     Scenario("hard spread over both", specify=_spread(ZONE, HOSTNAME), bar=BAR_BETWEEN_PODS),
     Scenario("hard spread over both, in runs of 100", run=100, specify=_spread(ZONE, HOSTNAME), bar=BAR_BETWEEN_PODS),
     Scenario("soft spread over both", specify=_spread(ZONE, HOSTNAME, how="ScheduleAnyway"), bar=BAR_BETWEEN_PODS),
+    Scenario("spread by default", bar=BAR_BETWEEN_PODS, is_served=True),
     Scenario("anti-affinity on nodes", specify=_apart, bar=BAR_BETWEEN_PODS),
     Scenario("anti-affinity on nodes, in runs of 100", run=100, specify=_apart, bar=BAR_BETWEEN_PODS),
     Scenario("preferred anti-affinity in zones", specify=_rather_apart, bar=BAR_BETWEEN_PODS),
@@ -115,8 +119,12 @@ SCENARIOS: Final = (
 )
 
 
-def make_cluster(nodes: int = NODES) -> Cluster:
+def make_cluster(nodes: int = NODES, services: int = 0) -> Cluster:
     cluster = Cluster()
+    for number in range(services):
+        name = f"app-{number}"
+        service = {"metadata": {"name": name, "namespace": "bench"}, "spec": {"selector": {"app": name}}}
+        cluster.applied(SERVICES, service)
     for number in range(nodes):
         read = read_node(_node(number))
         assert isinstance(read, Node)
@@ -132,7 +140,8 @@ def pods(count: int, scenario: Scenario, shapes: Shapes) -> list[Pod]:
 def measure(scenario: Scenario) -> list[float]:
     """Placements per second of CPU time, chunk by chunk."""
     shapes = Shapes()
-    cluster, waiting = make_cluster(), pods(PODS, scenario, shapes)
+    cluster = make_cluster(services=SHAPES if scenario.is_served else 0)
+    waiting = pods(PODS, scenario, shapes)
     cycle = Cycle(cluster.matrix, a_team(cluster).lineup, scenario.percentage)
     rates = []
     for begin in range(0, PODS, CHUNK):
