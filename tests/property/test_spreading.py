@@ -216,7 +216,7 @@ def _key(wire: Object) -> tuple[str, str, str]:
     return wire["kind"], wire["metadata"]["namespace"], wire["metadata"]["name"]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(st.lists(nodes(), min_size=1, max_size=6), defaults, happenings, asked_pods)
 def test_spreading_is_what_counting_everything_anew_says(
     first: list[Object], chosen: list[Object] | None, steps: list[tuple[str, Any]], asked: list[Object]
@@ -265,7 +265,7 @@ def _one_of_many(number: int, zone: int) -> Object:
     return a_node(f"node-{number}", labels=labels if number else {})
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(moves)
 def test_among_many_nodes_what_is_carried_along_is_what_asking_anew_says(steps: list[tuple[str, int]]) -> None:
     """One pod on every node to begin with, so that domains are even, and any of them may become the smallest."""
