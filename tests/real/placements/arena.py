@@ -26,8 +26,9 @@ from harness.server import JSON_TYPE
 from harness.users import ALICE
 from headgate.kube import resource
 from headgate.scheduling.storage import part
-from real.placements.cases import PROFILES, STANDING, Case
+from real.placements.cases import STANDING, Case
 from real.placements.log import VERBOSITY, Attempt, Log
+from real.placements.profiles import PROFILES
 
 Object = dict[str, Any]
 
@@ -74,12 +75,13 @@ RESOURCES = {
 
 
 class Played(NamedTuple):
-    """Objects as the API server showed them at first, and the attempts in their order."""
+    """Objects as the API server showed them at first, and the attempts in their order, the first of each pod."""
 
     nodes: list[Object]
     pods: dict[str, Object]
     """By namespace and name."""
-    attempts: list[Attempt]
+    turns: list[tuple[Attempt, list[Object]]]
+    """After an attempt, and before the next, these pods changed."""
     around: list[Object]
     """Whatever else there is."""
 
@@ -93,7 +95,7 @@ class Arena:
         self._standing = [self._store(each) for each in STANDING]
         self._standing.append(self._send("GET", resource.NAMESPACES.object("", "default")))
         config, log = folder / "scheduler.yaml", folder / "kube-scheduler.log"
-        config.write_text(yaml.safe_dump(self._configuration(folder)))
+        config.write_text(json.dumps(self._configuration(folder)))
         log.touch()
         self.log = Log(log)
         self.played = 0
@@ -136,21 +138,24 @@ class Arena:
         names = {each["metadata"]["name"] for each in nodes}
         self.log.wait_until(lambda: self.log.nodes == names, f"to know the nodes {sorted(names)} and no others")
         pods: dict[str, Object] = {}
+        turns: list[tuple[Attempt, list[Object]]] = []
         attempts = self.log.attempts
         for batch in case.batches:
             made = {_key(each): each for each in map(self.create, batch)}
             self._decide(made)
+            turns += ((each, []) for name, each in attempts.items() if name in made)
             pods |= made
             if any(attempts[name].promised for name in made):
                 break  # what comes now depends on how fast the victims go
-            if len(case.batches) > 1:
-                self._start([each for name, each in made.items() if attempts[name].node], len(pods))
+            if batch is not case.batches[-1]:
+                placed = [each for name, each in made.items() if attempts[name].is_bound]
+                turns[-1][1].extend(self._change(placed, case.leaving, minute=len(pods)))
         self._send("DELETE", resource.NODES.collection())
-        for namespace in sorted({name.partition("/")[0] for name in pods if not attempts[name].node}):
+        for namespace in sorted({name.partition("/")[0] for name in pods if not attempts[name].is_bound}):
             waiting = f"{resource.PODS.collection(namespace)}?fieldSelector=spec.nodeName%3D"
             self._send("DELETE", waiting, {"gracePeriodSeconds": 0})
         around = [*self._standing, *self._storage.pop(case.name)]
-        return Played(nodes, pods, [each for name, each in attempts.items() if name in pods], around)
+        return Played(nodes, pods, turns, around)
 
     def _decide(self, pods: Collection[str]) -> None:
         attempts = self.log.attempts
@@ -159,15 +164,21 @@ class Arena:
             f"to decide about {list(pods)}",
         )
 
-    def _start(self, pods: Sequence[Object], second: int) -> None:
-        """Say when the pods started, no two at the same time: the more recent are the first to be preempted."""
-        for number, each in enumerate(pods):
-            each["status"]["startTime"] = f"2025-01-01T00:{second:02}:{number:02}Z"
-            metadata, status = each["metadata"], {"startTime": each["status"]["startTime"]}
-            path = resource.PODS.object(metadata["namespace"], metadata["name"], "status")
-            self._send("PATCH", path, {"status": status}, MERGE_TYPE)
-        names = {_key(each) for each in pods}
-        self.log.wait_until(lambda: names <= self.log.updated, f"to see that {sorted(names)} started")
+    def _change(self, pods: Sequence[Object], leaving: Collection[str], minute: int) -> list[Object]:
+        """Say when pods started, no two at the same time (the more recent are preempted first); tell some to go."""
+        changed: dict[str, Object] = {}
+        expected: Counter[str] = Counter()
+        for second, each in enumerate(pods):
+            key, name = _key(each), each["metadata"]["name"]
+            path = resource.PODS.object(each["metadata"]["namespace"], name)
+            status = {"startTime": f"2025-01-01T00:{minute:02}:{second:02}Z"}
+            changed[key] = self._send("PATCH", f"{path}/status", {"status": status}, MERGE_TYPE)
+            expected[key] += 1
+            if name in leaving:
+                changed[key] = self._send("DELETE", path)
+                expected[key] += 1
+        self.log.wait_until(lambda: expected <= self.log.updates, f"to see what became of {sorted(expected)}")
+        return list(changed.values())
 
     def lay_out(self, cases: Sequence[Case]) -> None:
         """Make the storage of all cases, and wait until the scheduler has it."""

@@ -10,21 +10,16 @@ from real.placements.between import add_rules_between
 from real.placements.climates import CLIMATES
 from real.placements.nodes import draw_node
 from real.placements.pods import draw_pod
+from real.placements.profiles import PREEMPTING, WEIGHTS
 from real.placements.rules import add_rules
 from real.placements.spread import add_spread
 from real.placements.volumes import Storage, add_volumes
 
 Object = dict[str, Any]
 
-_NOT_HERE = [{"name": "DynamicResources"}]
-PROFILES: dict[str, Object] = {
-    "without-preemption": {"plugins": {"multiPoint": {"disabled": [*_NOT_HERE, {"name": "DefaultPreemption"}]}}},
-    "with-preemption": {"plugins": {"multiPoint": {"disabled": _NOT_HERE}}},
-}
-"""By the name of the scheduler that pods ask for, as in a configuration."""
 STANDING: tuple[Object, ...] = (*pods.STANDING, *spread.STANDING, *between.STANDING, *volumes.STANDING)
 """Objects that are there from the beginning, in every case."""
-PREEMPTING = ("", "high")
+LAST = 3
 NAMESPACES = ("default", "default", "default", spread.SERVED, spread.SERVED, between.APART)
 
 
@@ -37,6 +32,8 @@ class Case(NamedTuple):
     nodes: list[Object]
     batches: list[list[Object]]
     """Pods of a batch are there at once, those of the next when all of them are decided."""
+    leaving: frozenset[str]
+    """Pods of the first batch that are told to go before the second comes, and stay as long as they may."""
 
 
 def draw_case(number: int, again: int = 0) -> Case:
@@ -44,15 +41,15 @@ def draw_case(number: int, again: int = 0) -> Case:
     draw = Random(number)
     prefix = f"c{number}" if not again else f"c{number}-again-{again}"
     names = [f"{prefix}-{letter}" for letter in "abcde"[: draw.choice([1, 2, 3, 3, 4, 4, 5, 5])]]
-    profile = draw.choice(list(PROFILES))
-    weights = {"roomy": 4, "snug": 6 if profile == "with-preemption" else 2, "harsh": 3}
-    climate = CLIMATES[draw.choices(list(weights), list(weights.values()))[0]]
+    profile = _choose(draw, WEIGHTS)
+    climate = CLIMATES[_choose(draw, {"roomy": 4, "snug": 6 if profile == PREEMPTING else 2, "harsh": 3})]
     nodes = [draw_node(draw, name, climate) for name in names]
-    families = {each for each in ("rules", "spread", "between", "volumes") if draw.random() < 0.45}
+    chances = {"rules": 0.45, "spread": 0.45, "between": 0.45, "volumes": 0.3}
+    families = {each for each, chance in chances.items() if draw.random() < chance}
     storage = Storage(draw, prefix, names) if "volumes" in families else None
-    if storage and profile == "with-preemption":
+    if storage and profile == PREEMPTING:
         storage.waiting.clear()  # nobody preempts a pod that waits for its volume as it would any other
-    batches: list[list[Object]] = []
+    drawn: list[Object] = []
     for i, priority in enumerate(_priorities(draw, profile)):
         namespace = "default" if storage else draw.choice(NAMESPACES)
         pod = draw_pod(draw, f"{prefix}-{i}", namespace, priority, climate)
@@ -65,16 +62,30 @@ def draw_case(number: int, again: int = 0) -> Case:
             add_rules_between(draw, pod["spec"])
         if storage:
             add_volumes(draw, pod["spec"], storage)
-        if not batches or (profile == "with-preemption" and priority in PREEMPTING):
-            batches.append([])
-        batches[-1].append(pod)
-    return Case(number, prefix, profile, storage.objects if storage else [], nodes, batches)
+        drawn.append(pod)
+    batches = _batches(draw, profile, drawn)
+    leaving = [each for each in batches[0] if len(batches) == 2 and draw.random() < 0.4]
+    for each in leaving:
+        each["spec"]["terminationGracePeriodSeconds"] = 30
+    gone = frozenset(each["metadata"]["name"] for each in leaving)
+    return Case(number, prefix, profile, storage.objects if storage else [], nodes, batches, gone)
+
+
+def _choose(draw: Random, weights: dict[str, int]) -> str:
+    return draw.choices(list(weights), list(weights.values()))[0]
 
 
 def _priorities(draw: Random, profile: str) -> list[str]:
-    """Where pods may preempt, those that do come last and one by one; before them nobody can."""
+    """Where pods may preempt, those that do come last; before them nobody can."""
     count = draw.randint(4, 7)
-    if profile == "without-preemption":
+    if profile != PREEMPTING:
         return [draw.choice(["", "", *pods.PRIORITY_CLASSES]) for _ in range(count)]
     first = [draw.choice(["low", "low", "middle"]) for _ in range(count)]
-    return [*first, *(draw.choice(PREEMPTING) for _ in range(3))]
+    return [*first, *(draw.choice(["", "high"]) for _ in range(LAST))]
+
+
+def _batches(draw: Random, profile: str, drawn: list[Object]) -> list[list[Object]]:
+    """Those that may preempt come one by one."""
+    if profile == PREEMPTING:
+        return [drawn[:-LAST], *([each] for each in drawn[-LAST:])]
+    return [drawn[:-LAST], drawn[-LAST:]] if draw.random() < 0.3 else [drawn]

@@ -12,8 +12,9 @@ from typing import Any
 from clusters import Cluster
 from headgate.scheduling.contract import Placement
 from real.placements.arena import RESOURCES, Played
-from real.placements.cases import PROFILES, Case
+from real.placements.cases import Case
 from real.placements.log import Attempt
+from real.placements.profiles import PROFILES
 
 Object = dict[str, Any]
 
@@ -25,7 +26,7 @@ def find_difference(case: Case, played: Played) -> str:
     for each in played.around:
         if RESOURCES[each["kind"]] in watched:
             cluster.around.applied(RESOURCES[each["kind"]], each)
-    for real in played.attempts:
+    for real, changed in played.turns:
         wire = played.pods[real.pod]
         difference = _compare(cluster, wire, real)
         if difference:
@@ -35,6 +36,8 @@ def find_difference(case: Case, played: Played) -> str:
             refused = [said for each in cluster.reserving if (said := each.reserve(pod, real.node))]
             if refused:
                 return f"pod {real.pod}: cannot be given {real.node}: {refused}"
+        for each in changed:
+            cluster.matrix.pod_applied(cluster.pod(each))
     return ""
 
 
@@ -65,7 +68,8 @@ def _compare(cluster: Cluster, wire: Object, real: Attempt) -> str:
 def _report(played: Played, real: Attempt, wire: Object) -> str:
     lines = [f"scores by plugin: {json.dumps(real.scores)}", f"pod: {_short(wire)}"]
     lines += (f"node: {_short(each)}" for each in played.nodes)
-    earlier = played.attempts[: played.attempts.index(real)]
+    attempts = [each for each, _ in played.turns]
+    earlier = attempts[: attempts.index(real)]
     lines += (f"before it, on {each.node}: {_short(played.pods[each.pod])}" for each in earlier if each.node)
     return "\n".join(lines)
 

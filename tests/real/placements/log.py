@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from time import monotonic, sleep
@@ -26,6 +27,8 @@ class Attempt:
         self.pod = pod
         """Namespace and name."""
         self.node = ""
+        self.is_bound = False
+        """Or else, if it has a node, still waits for its volumes."""
         self.message = ""
         self.promised = ""
         """The node on which room is made for it."""
@@ -51,8 +54,8 @@ class Log:
         self.nodes: set[str] = set()
         self.attempts: dict[str, Attempt] = {}
         """The first of each pod, in order."""
-        self.updated: set[str] = set()
-        """Pods on nodes that were changed."""
+        self.updates: Counter[str] = Counter()
+        """How often a pod that has a node was seen to change."""
         self._position = 0
         self._rest = ""
         self._handlers: dict[str, Callable[[dict[str, str]], None]] = {
@@ -65,17 +68,17 @@ class Log:
             "Error scheduling pod; retrying": self._failed,
             "Successfully bound pod to node": self._bound,
             # A pod whose volumes have to be bound first has its node, and waits for a controller that is not there.
-            "BindPodVolumes": self._bound,
+            "BindPodVolumes": self._waits,
             "the target node for the preemption is determined": self._promised,
             "Preemptor Pod preempted victim Pod": self._preempted,
             "Async Preemption finished completely": self._finished,
-            "Update event for scheduled pod": lambda said: self.updated.add(said["pod"]),
+            "Update event for scheduled pod": lambda said: self.updates.update([said["pod"]]),
         }
 
     def forget(self) -> None:
         """Of pods so far nothing more is of interest."""
         self.attempts.clear()
-        self.updated.clear()
+        self.updates.clear()
 
     def wait_until(self, ready: Callable[[], bool], what: str) -> None:
         deadline_s = monotonic() + PATIENCE_S
@@ -113,6 +116,11 @@ class Log:
             attempt.message = said["err"]
 
     def _bound(self, said: dict[str, str]) -> None:
+        attempt = self.attempts.get(said["pod"])
+        if attempt and not attempt.is_decided:
+            attempt.node, attempt.is_bound = said["node"], True
+
+    def _waits(self, said: dict[str, str]) -> None:
         attempt = self.attempts.get(said["pod"])
         if attempt and not attempt.is_decided:
             attempt.node = said["node"]

@@ -19,6 +19,13 @@ REGION = "topology.kubernetes.io/region"
 BOUND = {"pv.kubernetes.io/bind-completed": "yes"}
 MIGRATED = "pd.csi.storage.gke.io"
 
+CLASSES = {
+    "local": (NOBODY, "WaitForFirstConsumer"),
+    "now": (NOBODY, "Immediate"),
+    "made": (DRIVER, "WaitForFirstConsumer"),
+    "counted": (COUNTED, "WaitForFirstConsumer"),
+}
+
 STANDING: tuple[Object, ...] = (
     {
         "apiVersion": "storage.k8s.io/v1",
@@ -44,7 +51,7 @@ class Storage:
         self.objects: list[Object] = []
         self.shared: list[str] = [f"{prefix}-never-made"]
         self.waiting: list[str] = []
-        self._add_classes()
+        self._classes: set[str] = set()
         self._add_limits()
         kinds = (self._has_volume, self._finds_volume, self._is_made, self._is_stuck, self._is_promised)
         weights = (5, 4, 3, 1, 1)
@@ -52,16 +59,18 @@ class Storage:
             (add,) = draw.choices(kinds, weights)
             add(f"{prefix}-{number}")
 
-    def _add_classes(self) -> None:
+    def _add_class(self, name: str) -> None:
+        draw, (provisioner, mode) = self._draw, CLASSES[name]
+        found = self._add("storage.k8s.io/v1", "StorageClass", name)
+        found |= {"provisioner": provisioner, "volumeBindingMode": mode}
+        if provisioner != NOBODY and draw.random() < 0.4:
+            zones = draw.sample(["north", "south", "west"], draw.choice([1, 2]))
+            found["allowedTopologies"] = [{"matchLabelExpressions": [{"key": ZONE, "values": zones}]}]
+        if provisioner == COUNTED:
+            self._add_capacities()
+
+    def _add_capacities(self) -> None:
         draw = self._draw
-        modes = {"local": (NOBODY, "WaitForFirstConsumer"), "now": (NOBODY, "Immediate")}
-        modes |= {name: (driver, "WaitForFirstConsumer") for name, driver in (("made", DRIVER), ("counted", COUNTED))}
-        for name, (provisioner, mode) in modes.items():
-            found = self._add("storage.k8s.io/v1", "StorageClass", name)
-            found |= {"provisioner": provisioner, "volumeBindingMode": mode}
-            if provisioner != NOBODY and draw.random() < 0.4:
-                zones = draw.sample(["north", "south", "west"], draw.choice([1, 2]))
-                found["allowedTopologies"] = [{"matchLabelExpressions": [{"key": ZONE, "values": zones}]}]
         for zone in draw.sample(["north", "south", "west"], draw.choice([0, 1, 2])):
             capacity = self._add("storage.k8s.io/v1", "CSIStorageCapacity", zone)
             capacity["metadata"]["namespace"] = "default"
@@ -119,6 +128,9 @@ class Storage:
         self._volume(name, "local")["spec"]["claimRef"] = {"namespace": "default", "name": name}
 
     def _claim(self, name: str, storage_class: str) -> Object:
+        if storage_class in CLASSES and storage_class not in self._classes:
+            self._classes.add(storage_class)
+            self._add_class(storage_class)
         claim: Object = {
             "apiVersion": "v1",
             "kind": "PersistentVolumeClaim",
