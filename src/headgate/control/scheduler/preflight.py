@@ -17,6 +17,12 @@ from headgate.client.transport import Request, Response
 from headgate.kube.resource import LEASES
 from headgate.kube.timestamps import parse_time
 
+
+class _Version(msgspec.Struct):
+    major: str
+    minor: str
+
+
 Asking = Generator[Request, Response, str]
 
 OWNERS: Final = {
@@ -28,19 +34,32 @@ OWNERS: Final = {
 _JSON: Final = {"accept": "application/json"}
 _CORE: Final = "/openapi/v3/api/v1"
 _GATES: Final = b'"schedulingGates"'
+_LOCKED: Final = (1, 30)
+_decode_version: Final = msgspec.json.Decoder(_Version).decode
 
 
 def knows_gates() -> Asking:
-    """What is wrong with the server; nothing if all is well."""
+    """What is wrong with the server; nothing if all is well. Its version is a small answer, its schema a large one."""
+    version = yield Request("GET", "/version", "", _JSON)
+    if version.ok and _is_since_ever(version.body):
+        return ""
     answer = yield Request("GET", _CORE, "", _JSON)
     if answer.status in (401, 403):
-        version = yield Request("GET", "/version", "", _JSON)
         return "" if version.ok else f"the server does not let us in: {message_of(answer)}"
     if not answer.ok:
         return f"the server does not say what it serves: {_CORE} answered {answer.status}: {message_of(answer)}"
     if _GATES not in answer.body:
         return "the server does not know spec.schedulingGates of pods: Kubernetes 1.27 or newer is needed"
     return ""
+
+
+def _is_since_ever(body: bytes) -> bool:
+    """Whether servers of this version cannot be told to do without gates any more."""
+    try:
+        version = _decode_version(body)
+        return (int(version.major), int(version.minor.rstrip("+"))) >= _LOCKED
+    except (msgspec.DecodeError, ValueError):
+        return False  # the schema will tell
 
 
 def live_owner(names: Iterable[str], now_s: float) -> Asking:

@@ -1,0 +1,48 @@
+"""What a scheduler asks a server before it starts there."""
+
+from __future__ import annotations
+
+import pytest
+
+from headgate.client.transport import Response
+from headgate.control.scheduler.preflight import Asking, knows_gates
+
+SCHEMA = "/openapi/v3/api/v1"
+
+
+def answered(asking: Asking, answers: dict[str, Response]) -> tuple[list[str], str]:
+    """The paths that were asked for, and what was found wrong."""
+    asked: list[str] = []
+    answer: Response | None = None
+    while True:
+        try:
+            request = next(asking) if answer is None else asking.send(answer)
+        except StopIteration as end:
+            return asked, end.value
+        asked.append(request.path)
+        answer = answers[request.path]
+
+
+def version(minor: str) -> Response:
+    return Response(200, {}, f'{{"major":"1","minor":"{minor}"}}'.encode())
+
+
+@pytest.mark.parametrize("minor", ["30", "35", "31+"])
+def test_a_version_that_cannot_do_without_gates_is_not_asked_for_its_schema(minor: str) -> None:
+    assert answered(knows_gates(), {"/version": version(minor)}) == (["/version"], "")
+
+
+@pytest.mark.parametrize(
+    "old", [version("27"), Response(200, {}, b"{}"), Response(200, {}, b"soon"), Response(404, {}, b"")]
+)
+def test_the_schema_of_any_other_server_says_whether_it_knows_gates(old: Response) -> None:
+    knows = Response(200, {}, b'{"schedulingGates":{}}')
+    assert answered(knows_gates(), {"/version": old, SCHEMA: knows}) == (["/version", SCHEMA], "")
+    _, problem = answered(knows_gates(), {"/version": old, SCHEMA: Response(200, {}, b"{}")})
+    assert "does not know spec.schedulingGates" in problem
+
+
+def test_who_may_not_read_the_schema_goes_on_if_it_is_let_in_at_all() -> None:
+    refused = Response(403, {}, b'{"message":"no"}')
+    assert answered(knows_gates(), {"/version": version("27"), SCHEMA: refused})[1] == ""
+    assert "does not let us in: no" in answered(knows_gates(), {"/version": refused, SCHEMA: refused})[1]
