@@ -97,6 +97,7 @@ class Cycle:
             return Unplaced(shape.problem, (Rejection(SHAPE, shape.problem, own_update()),))
         if not self.matrix.count:
             return Unplaced(fit_error.NO_NODES, is_error=True)
+        found: Standing | Question | Refused | None = None
         try:
             found = self._standing(pod)
             if isinstance(found, Refused):
@@ -108,6 +109,7 @@ class Cycle:
             return Unplaced(str(failed), (Rejection(failed.plugin, str(failed)),), is_error=True)
         except Exception as broken:
             # Whatever else a plugin breaks must not stop the pods that it has nothing to do with.
+            self._standings = OrderedDict((key, each) for key, each in self._standings.items() if each is not found)
             return Unplaced(f"scheduling failed: {broken!r}", is_error=True)
 
     def _key(self, pod: Pod) -> Hashable:
@@ -244,7 +246,12 @@ class Cycle:
         """Of this pod on this node, beside pods that were promised room there, as others come and go."""
         found = self._standing(pod)
         question = found.question if isinstance(found, Standing) else found
-        return NodeTrial(question, self.matrix, row, self._promised.beside(pod, row))
+        key = self._key(pod)
+        beside = self._promised.beside(pod, row)
+        return NodeTrial(question, self.matrix, row, beside, lambda: self._drop(key))
+
+    def _drop(self, key: Hashable) -> None:
+        self._standings.pop(key, None)
 
     def probe(self, pod: Pod, row: int, plus: Iterable[Pod] = (), without: Iterable[Pod] = ()) -> tuple[Reason, ...]:
         """Why the pod would not do on a node if some pods came there and others left; nothing if it would."""

@@ -3,7 +3,8 @@
 :meth:`Preempting.begin` turns a nomination into effects: one :class:`Preempt` for the victims that have to be deleted;
 those that only wait for permission are turned away on the spot, those that are going already are left alone. Pods of
 lower priority that were promised the same node lose the promise. While the victims are being told, the plugin
-``DefaultPreemption`` holds the preemptor (``preemptions.py``). How it was found is the plugin's business.
+``DefaultPreemption`` holds the preemptor (``preemptions.py``); if they cannot be told it is tried again at once, and
+from the second time on after a while. How the room was found is the plugin's business.
 """
 
 from __future__ import annotations
@@ -18,8 +19,11 @@ from headgate.scheduling.contract import Nominated
 from headgate.scheduling.effects import Effect, Preempt
 from headgate.scheduling.pod import Pod
 from headgate.scheduling.queue import SchedulingQueue
+from headgate.waiting.heap import Heap
 
 _PLUGIN: Final = "DefaultPreemption"
+_FIRST_WAIT_S: Final = 1.0
+_LONGEST_WAIT_S: Final = 10.0
 
 
 class Preempting:
@@ -30,6 +34,8 @@ class Preempting:
         self._queue = queue
         self._bindings = bindings
         self._conditions = conditions
+        self._failures: dict[str, int] = {}
+        self._later: Heap[str] = Heap()
 
     def begin(self, pod: Pod, found: Nominated) -> Iterator[Step]:
         for each in self._queue.nominations.on_node(found.node_name):
@@ -52,8 +58,42 @@ class Preempting:
 
     def ended(self, done: Preempt, told: Collection[str], *, ok: bool, now_s: float) -> list[Effect]:
         """``told``: the uids of victims that were there still, and were told to go; ``ok``: none was forgotten."""
-        victims = self._cluster.preemptions.end(done.pod.uid)
-        if not ok or not any(self._cluster.matrix.home(uid) is not None for uid in victims):
-            # Either it has to be tried again, or it slept through the last event that would have woken it.
-            self._queue.activate([done.pod.uid], now_s)
+        uid = done.pod.uid
+        if not ok and self._queue.get(uid) is not None:
+            self._failed(uid, now_s)
+        else:
+            self._failures.pop(uid, None)
+            victims = self._cluster.preemptions.end(uid)
+            if not any(self._cluster.matrix.home(each) is not None for each in victims):
+                # It slept through the last event that would have woken it.
+                self._queue.activate([uid], now_s)
+            elif self._queue.get(uid) is not None:
+                self._cluster.preemptions.leave(uid, told)
         return [telling.preempted(each, done.pod, done.node_name) for each in done.victims if each.uid in told]
+
+    def _failed(self, uid: str, now_s: float) -> None:
+        before = self._failures.get(uid, 0)
+        self._failures[uid] = before + 1
+        wait_s = min(_FIRST_WAIT_S * 2.0 ** (before - 1), _LONGEST_WAIT_S) if before else 0.0
+        self._later.put(uid, now_s + wait_s)
+        self.due(now_s)
+
+    def due(self, now_s: float) -> None:
+        """Those whose preemption failed are tried again when their time has come; until then they are held."""
+        while (first := self._later.first()) is not None and first[0] <= now_s:
+            self._later.pop()
+            self._cluster.preemptions.end(first[1])
+            self._queue.activate([first[1]], now_s)
+
+    def next_deadline_s(self) -> float | None:
+        first = self._later.first()
+        return None if first is None else float(first[0])
+
+    def forget(self, uid: str) -> None:
+        """The pod is gone, or has a node."""
+        self._cluster.preemptions.forget(uid)
+        if uid in self._failures:
+            del self._failures[uid]
+            if uid in self._later:
+                self._later.discard(uid)
+                self._cluster.preemptions.end(uid)

@@ -111,6 +111,7 @@ class Scheduler:
         """Gone, or never to run again."""
         matrix = self.cluster.matrix
         self._conditions.forget(uid)
+        self._preempting.forget(uid)
         self._settle(uid, now_s)
         self.queue.delete(uid, now_s)
         row = matrix.home(uid)
@@ -122,6 +123,7 @@ class Scheduler:
     def _arrived(self, pod: Pod, now_s: float) -> None:
         matrix = self.cluster.matrix
         self._conditions.forget(pod.uid)
+        self._preempting.forget(pod.uid)
         self._settle(pod.uid, now_s, pod.node_name)
         self.queue.delete(pod.uid, now_s, bound=True)
         row = matrix.home(pod.uid)
@@ -213,10 +215,12 @@ class Scheduler:
 
     def next_deadline_s(self) -> float | None:
         """When :meth:`step` has something to do, unless something happens before."""
-        found = (self.queue.next_deadline_s(), self.bindings.next_deadline_s(), self._notices.next_s())
+        waits = (self.queue, self.bindings, self._preempting)
+        found = (*(each.next_deadline_s() for each in waits), self._notices.next_s())
         return min((moment for moment in found if moment is not None), default=None)
 
     def _due(self, now_s: float) -> list[Effect]:
+        self._preempting.due(now_s)
         effects = self._carry_out(self.bindings.due(now_s), now_s)
         for uid in self._notices.due(now_s):
             queued = self.queue.get(uid)

@@ -7,7 +7,7 @@ in question has to fit beside them, and without them as well, since they may end
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
@@ -26,8 +26,15 @@ _NOBODY: Final = (PASSES, 0)
 
 
 class NodeTrial:
+    """``spoiled`` is called when the trial breaks: then what plugins keep for this question may be wrong."""
+
     def __init__(
-        self, question: Question | Refused, matrix: NodeMatrix, row: int, promised: Sequence[Pod] = ()
+        self,
+        question: Question | Refused,
+        matrix: NodeMatrix,
+        row: int,
+        promised: Sequence[Pod] = (),
+        spoiled: Callable[[], None] = lambda: None,
     ) -> None:
         self._question = question
         self._judges = () if isinstance(question, Refused) else question.judges
@@ -35,32 +42,30 @@ class NodeTrial:
         self._row = row
         self._rows = np.array([row], np.intp)
         self._promised = promised
-        self._moved: list[tuple[Pod, int]] = []
+        self._spoiled = spoiled
+        self._moved: list[Change] = []
         self._by_node: Rejected | None = None
 
     def __enter__(self) -> NodeTrial:
         return self
 
     def __exit__(self, *raised: object) -> None:
-        while self._moved:
-            pod, sign = self._moved.pop()
-            self._move(pod, -sign)
+        if any(each is not None for each in raised):
+            self._spoiled()
+        self._undo(0)
 
     def put(self, pod: Pod, /) -> None:
-        self._move(pod, 1)
-        self._moved.append((pod, 1))
+        self._move(Change(self._row, pod, 1))
 
     def take(self, pod: Pod, /) -> None:
-        self._move(pod, -1)
-        self._moved.append((pod, -1))
+        self._move(Change(self._row, pod, -1))
 
     def reasons(self) -> tuple[Reason, ...]:
         question = self._question
         if isinstance(question, Refused):
             return (question.reason,)
-        found = (self._rejected_beside(question, self._promised) if self._promised else None) or self._rejected(
-            question
-        )
+        found = self._rejected_beside(question, self._promised) if self._promised else None
+        found = found or self._rejected(question)
         if found is None:
             return ()
         step = next(each for each in question.filters if each.order == found[0])
@@ -71,13 +76,12 @@ class NodeTrial:
         return None if isinstance(self._question, Refused) else self._rejected_beside(self._question, others)
 
     def _rejected_beside(self, question: Question, others: Sequence[Pod]) -> Rejected | None:
+        before = len(self._moved)
         for each in others:
-            self._move(each, 1)
-        try:
-            return self._rejected(question)
-        finally:
-            for each in reversed(others):
-                self._move(each, -1)
+            self.put(each)
+        found = self._rejected(question)
+        self._undo(before)
+        return found
 
     def _rejected(self, question: Question) -> Rejected | None:
         if self._by_node is None:
@@ -89,9 +93,26 @@ class NodeTrial:
         found = filter_rows(steps, question.shape, self._matrix, self._rows)
         return _NOBODY if found is None else (int(found[0][0]), int(found[1][0]))
 
-    def _move(self, pod: Pod, sign: int) -> None:
-        self._matrix.charge(self._row, pod, sign)
-        if self._judges:
-            change = Change(self._row, pod, sign)
-            for state in self._judges:
-                state.follow(change)
+    def _move(self, change: Change) -> None:
+        self._charge(change)
+        self._moved.append(change)
+        for state in self._judges:
+            state.follow(change)
+
+    def _undo(self, to: int) -> None:
+        """The matrix first: it must be right again whatever a plugin's state does."""
+        opposite = [Change(each.row, each.pod, -each.sign) for each in reversed(self._moved[to:])]
+        del self._moved[to:]
+        for change in opposite:
+            self._charge(change)
+        try:
+            for change in opposite if self._judges else ():
+                for state in self._judges:
+                    state.follow(change)
+        except Exception:
+            self._spoiled()
+            raise
+
+    def _charge(self, change: Change) -> None:
+        if change.pod is not None:
+            self._matrix.charge(change.row, change.pod, change.sign)

@@ -142,6 +142,51 @@ def test_when_victims_cannot_be_told_the_preemptor_is_tried_again_at_once() -> N
     assert only(driven.step(0), Preempt) == preempt
 
 
+def test_who_cannot_tell_its_victims_again_and_again_waits_longer_and_longer() -> None:
+    driven = Driven(a_node("a", cpu="1"))
+    driven.runs("v", "a")
+    driven.comes("p")
+    preempt = only(driven.step(), Preempt)
+    waited = []
+    for _ in range(7):
+        driven.scheduler.preempted(preempt, [], driven.now_s, ok=False)
+        deadline_s = driven.scheduler.next_deadline_s()
+        waited.append(0.0 if driven.where("p") is Where.ACTIVE else (deadline_s or 0.0) - driven.now_s)
+        preempt = only(driven.step(waited[-1]), Preempt)
+    assert waited == [0.0, 1.0, 2.0, 4.0, 8.0, 10.0, 10.0]
+    driven.ended(preempt)
+    driven.scheduler.queue.activate(["uid-p"], driven.now_s)
+    driven.scheduler.preempted(preempt, [], driven.now_s, ok=False)
+    assert driven.where("p") is Where.ACTIVE
+
+
+def test_a_preemptor_that_is_deleted_while_it_waits_to_try_again_leaves_nothing_behind() -> None:
+    driven = Driven(a_node("a", cpu="1"))
+    driven.runs("v", "a")
+    driven.comes("p")
+    for _ in range(2):
+        driven.scheduler.preempted(only(driven.step(), Preempt), [], driven.now_s, ok=False)
+    assert len(driven.scheduler.cluster.preemptions) == 1
+    driven.gone("p")
+    assert len(driven.scheduler.cluster.preemptions) == 0
+    assert driven.step() == []
+
+
+def test_victims_that_were_told_are_waited_for_even_if_the_api_does_not_show_them_leaving() -> None:
+    driven = Driven(a_node("a", cpu="1"), a_node("b", cpu="1"))
+    driven.runs("v", "a")
+    driven.runs("w", "b", priority=5)
+    driven.comes("p")
+    driven.ended(only(driven.step(), Preempt))
+    driven.scheduler.queue.activate(["uid-p"], driven.now_s)
+    (status,) = driven.step()
+    assert isinstance(status, SetStatus)
+    assert status.condition is not None
+    assert status.condition["message"].endswith("not eligible due to a terminating pod on the nominated node.")
+    driven.gone("v")
+    assert only(driven.step(), Bind).node_name == "a"
+
+
 def test_the_preemptor_waits_for_victims_that_take_their_time() -> None:
     driven = Driven(a_node("a", cpu="1"), a_node("b", cpu="1"))
     victim = driven.runs("v", "a")
@@ -234,8 +279,7 @@ def test_a_promise_is_written_once_and_void_when_no_node_can_be_made_free() -> N
     driven = Driven(a_node("a", cpu="1"))
     victim = driven.runs("v", "a")
     pod = driven.comes("p")
-    driven.ended(only(driven.step(), Preempt))
-    driven.scheduler.queue.activate(["uid-p"], driven.now_s)
+    driven.scheduler.preempted(only(driven.step(), Preempt), [], driven.now_s, ok=False)
     assert [type(each) for each in driven.step()] == [Preempt]
     driven.gone("v")
     driven.apply({**victim, "spec": {**victim["spec"], "priority": 20}})

@@ -6,58 +6,14 @@ from typing import Any
 
 import pytest
 
-from clusters import Cluster, a_node, a_pod
-from headgate.kube.resource import POD_DISRUPTION_BUDGETS
-from headgate.scheduling.contract import Unplaced
-from headgate.scheduling.pod import Pod
+from clusters import a_node, a_pod
+from unit.scheduling.preemption import WEB, a_cluster, budget, preempts, runs, tried
 
 Object = dict[str, Any]
 
 NO_CLAIMS = "no new claims to deallocate, preemption:"
-
-
-def a_cluster(*nodes: Object, **profile: Any) -> Cluster:
-    return Cluster(*nodes, preempts=True, **profile)
-
-
-def runs(cluster: Cluster, name: str, node: str, cpu: str = "1", priority: int = 0, **more: Any) -> Pod:
-    """A pod on a node; ``started`` is the second of a minute, ``labels``, ``deleting`` and ``conditions`` as wanted."""
-    started, deleting = more.pop("started", None), more.pop("deleting", False)
-    status: Object = {"conditions": more.pop("conditions", [])}
-    if started is not None:
-        status["startTime"] = f"2026-01-01T00:00:{started:02}Z"
-    wire = a_pod(name, {"cpu": cpu}, priority=priority, status=status, labels=more.pop("labels", {}), **more)
-    if deleting:
-        wire["metadata"]["deletionTimestamp"] = "2026-01-01T00:01:00Z"
-    return cluster.bind(wire, node)
-
-
-def tried(cluster: Cluster, wire: Object) -> Unplaced:
-    found = cluster.cycle.place(cluster.pod(wire))
-    assert isinstance(found, Unplaced), found
-    return found
-
-
-def preempts(cluster: Cluster, cpu: str = "1", priority: int = 10, **spec: Any) -> tuple[str, list[str]]:
-    """The node that is promised, and who has to go."""
-    found = tried(cluster, a_pod("p", {"cpu": cpu}, priority=priority, **spec))
-    assert found.nominated is not None, found.message
-    assert found.promise == found.nominated.node_name
-    return found.nominated.node_name, [each.name for each in found.nominated.victims]
-
-
-def budget(cluster: Cluster, allowed: int, selector: Object | None, **status: Any) -> None:
-    wire = {
-        "metadata": {"name": f"pdb{cluster.around.budgets.version}", "namespace": "default"},
-        "spec": {"selector": selector},
-        "status": {"disruptionsAllowed": allowed, **status},
-    }
-    assert list(cluster.around.applied(POD_DISRUPTION_BUDGETS, wire)) == []
-
-
 LEAVING = [{"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}]
 ON_A = {"nominatedNodeName": "a"}
-WEB = {"matchLabels": {"app": "web"}}
 
 
 # -- who may preempt
@@ -331,61 +287,3 @@ def test_the_search_goes_on_until_a_node_is_found_that_hurts_no_budget() -> None
         runs(cluster, f"v-{name}", name, labels={"app": "web"} if name != "c" else {})
     budget(cluster, 0, WEB)
     assert preempts(cluster) == ("c", ["v-c"])
-
-
-# -- once, not for every pod
-
-
-class CountedTrials:
-    """Stands before a cycle's trials and counts them."""
-
-    def __init__(self, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.count = 0
-        trial = cluster.cycle.trial
-
-        def counted(pod: Pod, row: int, /) -> Any:
-            self.count += 1
-            return trial(pod, row)
-
-        monkeypatch.setattr(cluster.cycle, "trial", counted)
-
-
-def test_a_thousand_hopeless_pods_are_one_search_and_one_node_more_per_change(monkeypatch: pytest.MonkeyPatch) -> None:
-    nodes = [a_node(f"n{i:02}", cpu="2") for i in range(50)]
-    cluster = a_cluster(*nodes)
-    for i in range(50):
-        runs(cluster, f"low{i:02}", f"n{i:02}", cpu="500m")
-        runs(cluster, f"high{i:02}", f"n{i:02}", cpu="1500m", priority=20)
-    trials = CountedTrials(cluster, monkeypatch)
-    for i in range(1000):
-        assert tried(cluster, a_pod(f"p{i}", {"cpu": "1"}, priority=10)).nominated is None
-    assert trials.count == 50
-    cluster.matrix.pod_removed("uid-low07")
-    assert tried(cluster, a_pod("p", {"cpu": "1"}, priority=10)).nominated is None
-    assert trials.count == 51
-    cluster.matrix.pod_removed("uid-high07")
-    runs(cluster, "new07", "n07", cpu="1500m")
-    assert preempts(cluster) == ("n07", ["new07"])
-    assert trials.count == 52
-    assert preempts(cluster, priority=11) == ("n07", ["new07"])
-    assert trials.count == 102
-
-
-def test_what_is_known_of_a_node_follows_starts_and_budgets(monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster = a_cluster(a_node("a", cpu="2"), a_node("b", cpu="1"))
-    runs(cluster, "v", "a", started=1, labels={"app": "web"})
-    runs(cluster, "w", "a", started=2)
-    runs(cluster, "x", "b", priority=5)
-    trials = CountedTrials(cluster, monkeypatch)
-    assert preempts(cluster) == ("a", ["w"])
-    assert preempts(cluster) == ("a", ["w"])
-    assert trials.count == 2
-    runs(cluster, "v", "a", started=3, labels={"app": "web"})
-    assert preempts(cluster) == ("a", ["v"])
-    assert trials.count == 3
-    budget(cluster, 0, WEB)
-    assert preempts(cluster) == ("a", ["w"])
-    assert trials.count == 4
-    budget(cluster, 0, {"matchLabels": {"app": "elsewhere"}})
-    assert preempts(cluster) == ("a", ["w"])
-    assert trials.count == 4

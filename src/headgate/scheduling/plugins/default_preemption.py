@@ -44,7 +44,7 @@ class DefaultPreemption:
         return _HELD if pod.uid in self._preemptions else None
 
     def post_filter(self, pod: Pod, unplaced: Unplaced, ground: Ground, /) -> Nominated | NoWay | str:
-        if why_not := _find_obstacle(pod, unplaced, ground):
+        if why_not := self._find_obstacle(pod, unplaced, ground):
             return f"preemption: {why_not}"
         key, looks_around = ground.question(pod)
         memory = self._memories.of((key, pod.priority))
@@ -72,6 +72,19 @@ class DefaultPreemption:
         answer = NoWay(f"preemption: {found.told(matrix.count, len(unplaced.resolvable))}")
         memory.keep(unplaced, ground, answer)
         return answer
+
+    def _find_obstacle(self, pod: Pod, unplaced: Unplaced, ground: Ground) -> str:
+        """Why the pod may not preempt, or not now; empty if it may."""
+        if pod.preemption_policy == "Never":
+            return NEVER
+        promised = ground.promised_node(pod)
+        row = ground.matrix.row_of(promised) if promised and promised in unplaced.resolvable else None
+        if row is None:
+            return ""
+        there, told = ground.matrix.pods_on(row), self._preemptions.told(pod.uid)
+        if any(uid in there for uid in told) or any(_is_leaving(each, pod) for each in there.values()):
+            return TERMINATING
+        return ""
 
     def _enough(self, nodes: int) -> int:
         """How many nodes that could be made free are worth comparing."""
@@ -107,17 +120,6 @@ class _Findings:
 
     def told(self, nodes: int, resolvable: int) -> str:
         return fit_error.fit_error(nodes, (self._counts, +Counter({NOT_HELPFUL: nodes - resolvable})))
-
-
-def _find_obstacle(pod: Pod, unplaced: Unplaced, ground: Ground) -> str:
-    """Why the pod may not preempt, or not now; empty if it may."""
-    if pod.preemption_policy == "Never":
-        return NEVER
-    promised = ground.promised_node(pod)
-    row = ground.matrix.row_of(promised) if promised and promised in unplaced.resolvable else None
-    if row is not None and any(_is_leaving(each, pod) for each in ground.matrix.pods_on(row).values()):
-        return TERMINATING
-    return ""
 
 
 def _is_leaving(victim: Pod, pod: Pod) -> bool:

@@ -1,0 +1,54 @@
+"""Full clusters and pods that preempt, in few words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from clusters import Cluster, a_pod
+from headgate.kube.resource import POD_DISRUPTION_BUDGETS
+from headgate.scheduling.contract import Unplaced
+from headgate.scheduling.pod import Pod
+
+Object = dict[str, Any]
+
+
+def a_cluster(*nodes: Object, **profile: Any) -> Cluster:
+    return Cluster(*nodes, preempts=True, **profile)
+
+
+def runs(cluster: Cluster, name: str, node: str, cpu: str = "1", priority: int = 0, **more: Any) -> Pod:
+    """A pod on a node; ``started`` is the second of a minute, ``labels``, ``deleting`` and ``conditions`` as wanted."""
+    started, deleting = more.pop("started", None), more.pop("deleting", False)
+    status: Object = {"conditions": more.pop("conditions", [])}
+    if started is not None:
+        status["startTime"] = f"2026-01-01T00:00:{started:02}Z"
+    wire = a_pod(name, {"cpu": cpu}, priority=priority, status=status, labels=more.pop("labels", {}), **more)
+    if deleting:
+        wire["metadata"]["deletionTimestamp"] = "2026-01-01T00:01:00Z"
+    return cluster.bind(wire, node)
+
+
+def tried(cluster: Cluster, wire: Object) -> Unplaced:
+    found = cluster.cycle.place(cluster.pod(wire))
+    assert isinstance(found, Unplaced), found
+    return found
+
+
+def preempts(cluster: Cluster, cpu: str = "1", priority: int = 10, **spec: Any) -> tuple[str, list[str]]:
+    """The node that is promised, and who has to go."""
+    found = tried(cluster, a_pod("p", {"cpu": cpu}, priority=priority, **spec))
+    assert found.nominated is not None, found.message
+    assert found.promise == found.nominated.node_name
+    return found.nominated.node_name, [each.name for each in found.nominated.victims]
+
+
+def budget(cluster: Cluster, allowed: int, selector: Object | None, **status: Any) -> None:
+    wire = {
+        "metadata": {"name": f"pdb{cluster.around.budgets.version}", "namespace": "default"},
+        "spec": {"selector": selector},
+        "status": {"disruptionsAllowed": allowed, **status},
+    }
+    assert list(cluster.around.applied(POD_DISRUPTION_BUDGETS, wire)) == []
+
+
+WEB = {"matchLabels": {"app": "web"}}

@@ -1,0 +1,124 @@
+"""DefaultPreemption asks plugins as rarely as it can, and survives those that break."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import pytest
+
+from clusters import Cluster, a_node, a_pod
+from headgate.scheduling.changes import Change
+from headgate.scheduling.columns import Ints, Rows
+from headgate.scheduling.contract import READS_PODS, Reads, Reason
+from headgate.scheduling.nodes import NodeMatrix
+from headgate.scheduling.pod import Pod
+from headgate.scheduling.shape import Shape
+from unit.scheduling.preemption import WEB, a_cluster, budget, preempts, runs, tried
+
+# -- plugins that break
+
+
+class Counts:
+    """A filter whose state follows the pods, and breaks when one is taken away."""
+
+    name = "Counts"
+    reads: Reads = READS_PODS
+
+    def __init__(self) -> None:
+        self.pods = 0
+        self.breaks = False
+
+    def pre_filter(self, pod: Pod, matrix: NodeMatrix, /) -> Counts:
+        return self
+
+    def filter(self, shape: Shape, matrix: NodeMatrix, rows: Rows | None, state: Counts, /) -> Ints | None:
+        return None
+
+    def reasons(self, shape: Shape, /) -> Sequence[Reason]:
+        return ()
+
+    def follow(self, change: Change, /) -> tuple[int, ...]:
+        if self.breaks and change.sign < 0:
+            raise ValueError("lost count")
+        self.pods += change.sign
+        return ()
+
+
+def test_a_state_that_breaks_in_a_trial_leaves_the_nodes_as_they_were() -> None:
+    cluster = a_cluster(a_node("a", cpu="1"))
+    lineup, counts = cluster.cycle.lineup, Counts()
+    broken = Cluster(
+        a_node("a", cpu="1"),
+        lineup=msgspec.structs.replace(
+            lineup, pre_filters=(*lineup.pre_filters, counts), filters=(*lineup.filters, counts)
+        ),
+    )
+    runs(broken, "v", "a")
+    assert preempts(broken) == ("a", ["v"])
+    assert counts.pods == 0
+    counts.breaks = True
+    runs(broken, "w", "a", cpu="0")
+    found = tried(broken, a_pod("q", {"cpu": "1"}, priority=10))
+    assert found.message.endswith('running PostFilter plugin "DefaultPreemption": lost count')
+    assert [each.name for each in broken.matrix.pods_on(0).values()] == ["w", "v"]
+    assert broken.matrix.columns.free[broken.matrix.columns.column("cpu"), 0] == 0
+
+
+# -- once, not for every pod
+
+
+class CountedTrials:
+    """Stands before a cycle's trials and counts them."""
+
+    def __init__(self, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.count = 0
+        trial = cluster.cycle.trial
+
+        def counted(pod: Pod, row: int, /) -> Any:
+            self.count += 1
+            return trial(pod, row)
+
+        monkeypatch.setattr(cluster.cycle, "trial", counted)
+
+
+def test_a_thousand_hopeless_pods_are_one_search_and_one_node_more_per_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = [a_node(f"n{i:02}", cpu="2") for i in range(50)]
+    cluster = a_cluster(*nodes)
+    for i in range(50):
+        runs(cluster, f"low{i:02}", f"n{i:02}", cpu="500m")
+        runs(cluster, f"high{i:02}", f"n{i:02}", cpu="1500m", priority=20)
+    trials = CountedTrials(cluster, monkeypatch)
+    for i in range(1000):
+        assert tried(cluster, a_pod(f"p{i}", {"cpu": "1"}, priority=10)).nominated is None
+    assert trials.count == 50
+    cluster.matrix.pod_removed("uid-low07")
+    assert tried(cluster, a_pod("p", {"cpu": "1"}, priority=10)).nominated is None
+    assert trials.count == 51
+    cluster.matrix.pod_removed("uid-high07")
+    runs(cluster, "new07", "n07", cpu="1500m")
+    assert preempts(cluster) == ("n07", ["new07"])
+    assert trials.count == 52
+    assert preempts(cluster, priority=11) == ("n07", ["new07"])
+    assert trials.count == 102
+
+
+def test_what_is_known_of_a_node_follows_starts_and_budgets(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = a_cluster(a_node("a", cpu="2"), a_node("b", cpu="1"))
+    runs(cluster, "v", "a", started=1, labels={"app": "web"})
+    runs(cluster, "w", "a", started=2)
+    runs(cluster, "x", "b", priority=5)
+    trials = CountedTrials(cluster, monkeypatch)
+    assert preempts(cluster) == ("a", ["w"])
+    assert preempts(cluster) == ("a", ["w"])
+    assert trials.count == 2
+    runs(cluster, "v", "a", started=3, labels={"app": "web"})
+    assert preempts(cluster) == ("a", ["v"])
+    assert trials.count == 3
+    budget(cluster, 0, WEB)
+    assert preempts(cluster) == ("a", ["w"])
+    assert trials.count == 4
+    budget(cluster, 0, {"matchLabels": {"app": "elsewhere"}})
+    assert preempts(cluster) == ("a", ["w"])
+    assert trials.count == 4
