@@ -10,27 +10,71 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from clusters import HEADER
-from headgate.scheduling.configuration.parsing import parse_configuration
-from headgate.scheduling.configuration.values import Configuration
-from headgate.scheduling.effects import Bind, Effect, Preempt, Result, Say, SetStatus
+from headgate.kube.resource import NODES
+from headgate.scheduling.contract import Rejection, Wait
+from headgate.scheduling.effects import Bind, Effect, Preempt, Prepare, Result, Say, SetStatus, Write
 from headgate.scheduling.plugins.scheduling_gates import SchedulingGates
-from headgate.scheduling.profile import MAKERS
+from headgate.scheduling.pod import Pod
 from headgate.scheduling.queued import Where
 from headgate.scheduling.scheduler import Scheduler
 from property.small_api import SmallApi, gates_of, node_of, reason_of, uid_of
+from unit.scheduling.world import configured
 
 PATIENCE_S = 120.0
 """Every backoff and every retry is over by then, and nobody has waited for so long that it is tried for that alone."""
 
-_READ = parse_configuration({**HEADER, "profiles": [{}]})
-assert isinstance(_READ, Configuration)
-CONFIGURATION: Configuration = _READ
+HELD = "cd"
+"""Pods that a plugin holds back until it is told otherwise, or for a while."""
+PREPARED = "ef"
+"""Pods before whose binding something has to be written."""
 
 
-def new_scheduler(*, minds_gates: bool = True) -> Scheduler:
-    makers = {**MAKERS, "SchedulingGates": lambda args, cluster: SchedulingGates(enabled=minds_gates)}
-    return Scheduler(CONFIGURATION, makers)
+DECIDED = "decided"
+"""Not a call of the scheduler: a plugin of it has come to know something."""
+
+
+class Ledger:
+    """A plugin that sets something aside for every pod that has a node: it has to be used, or given back, once."""
+
+    name = "Ledger"
+
+    def __init__(self) -> None:
+        self.open: dict[str, str] = {}
+        self.decided: dict[str, Rejection | None] = {}
+        self.problems: list[str] = []
+
+    def reserve(self, pod: Pod, node_name: str, /) -> Rejection | None:
+        if pod.uid in self.open:
+            self.problems.append(f"{pod.uid} is reserved twice")
+        self.open[pod.uid] = node_name
+        return None
+
+    def unreserve(self, pod: Pod, node_name: str, /) -> None:
+        self._close(pod.uid)
+
+    def permit(self, pod: Pod, node_name: str, /) -> Wait | None:
+        return Wait(5.0) if pod.name in HELD else None
+
+    def released(self) -> dict[str, Rejection | None]:
+        found, self.decided = self.decided, {}
+        return found
+
+    def pre_bind(self, pod: Pod, node_name: str, /) -> list[Write]:
+        return [Write(NODES, "", node_name, "", {})] if pod.name in PREPARED else []
+
+    def post_bind(self, pod: Pod, node_name: str, /) -> list[Write]:
+        self._close(pod.uid)
+        return []
+
+    def _close(self, uid: str) -> None:
+        if self.open.pop(uid, None) is None:
+            self.problems.append(f"nothing was set aside for {uid}")
+
+
+def new_scheduler(ledger: Ledger, *, minds_gates: bool = True) -> Scheduler:
+    configuration, makers = configured([ledger])
+    makers["SchedulingGates"] = lambda args, cluster: SchedulingGates(enabled=minds_gates)
+    return Scheduler(configuration, makers)
 
 
 class World:
@@ -40,15 +84,20 @@ class World:
         self.api = SmallApi()
         self.minds_gates = minds_gates
         self.now_s = 1000.0
-        self.scheduler = new_scheduler(minds_gates=minds_gates)
+        self._born()
+
+    def _born(self) -> None:
+        self.ledger = Ledger()
+        self.scheduler = new_scheduler(self.ledger, minds_gates=self.minds_gates)
         self.binds: list[Bind] = []
+        self.prepares: list[Prepare] = []
         self.statuses: dict[str, SetStatus] = {}
         self.preempts: list[Preempt] = []
         self.ghosts: list[Bind] = []
         """Bindings that nobody waits for any more, and that may yet arrive."""
         self.inputs: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = []
         self.outputs: list[list[Effect]] = []
-        self.attempts: Counter[str] = Counter()
+        self.said: Counter[str] = Counter()
 
     # The scheduler, and what it wants done
 
@@ -71,10 +120,13 @@ class World:
                     condition = condition or before.condition
                     promise = before.nominated_node if promise is None else promise
                 self.statuses[pod.uid] = SetStatus(pod, condition, promise)
+            case Prepare():
+                self.statuses.pop(effect.pod.uid, None)
+                self.prepares.append(effect)
             case Preempt():
                 self.preempts.append(effect)
             case Say():
-                pass
+                self.said[effect.reason] += 1
             case _:
                 raise AssertionError(effect)
 
@@ -134,6 +186,22 @@ class World:
             bind = self.ghosts[index % len(self.ghosts)]
             self.api.bind(bind.pod.name, bind.pod.uid, bind.node_name)
 
+    def answer_prepare(self, what: tuple[int, str]) -> None:
+        if self.prepares:
+            index, problem = what
+            prepare = self.prepares.pop(index % len(self.prepares))
+            self._call("prepared", prepare.pod.uid, problem, self.now_s)
+
+    def decide(self, what: tuple[int, bool]) -> None:
+        """The plugin lets somebody go that it held, or turns it away; the scheduler hears of it in its own time."""
+        index, well = what
+        if self.ledger.open:
+            uid = list(self.ledger.open)[index % len(self.ledger.open)]
+            verdict = None if well else Rejection(self.ledger.name, "no")
+            self.inputs.append((DECIDED, (uid, verdict), {}))
+            self.outputs.append([])
+            self.ledger.decided[uid] = verdict
+
     def answer_status(self, index: int) -> None:
         if self.statuses:
             uid = list(self.statuses)[index % len(self.statuses)]
@@ -167,9 +235,7 @@ class World:
                 self.api.set_status(each.pod.name, each.pod.uid, each.condition, each.nominated_node)
             else:
                 self.api.delete_by_uid(each.victims[0].name, each.victims[0].uid)
-        self.binds, self.statuses, self.preempts, self.ghosts = [], {}, [], []
-        self.inputs, self.outputs = [], []
-        self.scheduler = new_scheduler(minds_gates=self.minds_gates)
+        self._born()
         for resource, watch in self.api.watches.items():
             watch.known.clear()
             self.list_again(resource)
@@ -186,19 +252,19 @@ class World:
                 break
             self.now_s = max(self.now_s, wake_s)
 
+    def _is_busy(self) -> bool:
+        untold = any(watch.waiting for watch in self.api.watches.values())
+        return bool(untold or self.binds or self.prepares or self.statuses or self.preempts)
+
     def _quiet(self) -> None:
         for _ in range(1000):
             self.step(16)
             busy = self.outputs[-1] != []
-            while (
-                any(watch.waiting for watch in self.api.watches.values())
-                or self.binds
-                or self.statuses
-                or self.preempts
-            ):
+            while self._is_busy():
                 busy = True
                 self.show(("pods", 1))
                 self.show(("nodes", 1))
+                self.answer_prepare((0, ""))
                 self.answer_bind((0, "truth"))
                 self.answer_status(0)
                 self.answer_preempt((0, True))
@@ -212,6 +278,9 @@ class World:
     def check_places(self) -> None:
         """A pod that the scheduler knows is in the queue, or on its way, or on a node: in just one of them."""
         scheduler, matrix = self.scheduler, self.scheduler.cluster.matrix
+        assert not self.ledger.problems, self.ledger.problems
+        assert len(self.ledger.open) == len(scheduler.bindings)
+        assert all(scheduler.bindings.get(uid) is not None for uid in self.ledger.open)
         for wire in self.api.watches["pods"].known.values():
             uid = uid_of(wire)
             queued, way = scheduler.queue.get(uid), scheduler.bindings.get(uid)
@@ -237,6 +306,12 @@ class World:
             "unschedulable": found[Where.UNSCHEDULABLE],
             "gated": found[Where.GATED],
         }
+        latest = {flight.queued.uid: flight.latest for flight in queue.in_flight() if not flight.gone}
+        by_gate = Counter(gate for queued in queue.pods() for gate in latest.get(queued.uid, queued.pod).gates)
+        assert {gate: count for gate, count in self._samples("headgate_gated_pods", "gate").items() if count} == by_gate
+        ended = sum(self._samples("scheduler_schedule_attempts_total", "result").values())
+        decided = sum(self._samples("scheduler_scheduling_algorithm_duration_seconds_count").values())
+        assert decided == ended + len(self.scheduler.bindings), "an attempt ended twice, or not at all"
         held = Counter((name, queued.pod.scheduler_name) for queued in queue.pods() for name in queued.rejectors)
         assert queue.counters.unschedulable() == held
         latest = {queued.uid: queued.pod for queued in queue.pods()}
@@ -247,6 +322,13 @@ class World:
         ended = sum(each.count for _, each in metrics._attempts.items())
         assert metrics._decided.count == ended + len(self.scheduler.bindings)
 
+    def _samples(self, name: str, label: str = "") -> Counter[str]:
+        found: Counter[str] = Counter()
+        for each in self.scheduler.metrics.samples(self.now_s):
+            if each.name == name:
+                found[dict(each.labels).get(label, "")] += int(each.value)
+        return found
+
     def check_peace(self) -> None:
         """Who fits is bound, who does not has been told, and who has a gate was not called unschedulable."""
         for name, wire in self.api.pods.items():
@@ -254,9 +336,23 @@ class World:
                 assert reason_of(wire) == "SchedulingGated", f"{name}: {reason_of(wire)}"
                 assert not node_of(wire)
             elif not node_of(wire):
-                assert not self.api.could_run(wire), f"{name} waits and could run on {self.api.could_run(wire)}"
+                queued = self.scheduler.queue.get(uid_of(wire))
+                refused = queued is not None and self.ledger.name in queued.rejectors
+                assert refused or not self.api.could_run(wire), (
+                    f"{name} waits and could run on {self.api.could_run(wire)}"
+                )
                 told = {"Unschedulable"} | (set() if self.api.nodes else {"SchedulerError"})
                 told |= set() if self.minds_gates else {"SchedulingGated"}  # what a gated pod was tried for is not told
                 assert reason_of(wire) in told, f"{name} waits and was told {reason_of(wire)!r}"
         assert not self.scheduler.bindings
         assert not self.scheduler.cluster.matrix.assumed()
+
+    def check_repeats(self) -> None:
+        """Told the same in the same order, another one wants the same done, word for word."""
+        ledger = Ledger()
+        again = new_scheduler(ledger, minds_gates=self.minds_gates)
+        for (method, args, more), wanted in zip(self.inputs, self.outputs, strict=True):
+            if method == DECIDED:
+                ledger.decided[args[0]] = args[1]
+            else:
+                assert repr(getattr(again, method)(*args, **more) or []) == repr(wanted)

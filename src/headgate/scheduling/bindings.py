@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
+from headgate.scheduling import events
 from headgate.scheduling.contract import Pending, Rejection, Releases, Wait
 from headgate.scheduling.effects import Bind, Effect, Prepare, Write
 from headgate.scheduling.events import Event
@@ -236,9 +237,14 @@ class Bindings:
     # Ends
 
     def reject(self, uid: str, plugin: str, message: str) -> Failure | None:
-        """Turn a pod away that waits for permission; ``None`` if it does not."""
+        """Turn a pod away that waits for permission; ``None`` if it does not.
+
+        Nobody knows what it would take to fit elsewhere before it was tried again: anything may help.
+        """
         way = self._ways.get(uid)
-        return self._fail(way, Rejection(plugin, message)) if way and way.stage is Stage.PERMIT else None
+        if way is None or way.stage is not Stage.PERMIT:
+            return None
+        return self._fail(way, Rejection(plugin, message, events.on(events.ANY, events.ALL)))
 
     def settled(self, uid: str, node_name: str = "") -> tuple[Way, Sequence[Write]] | None:
         """The API shows where the pod is (or that it is nowhere): a way on which no answer is awaited ends with that.

@@ -262,6 +262,9 @@ def test_a_victim_that_waits_for_permission_is_turned_away_and_not_deleted() -> 
     assert {each.reason for each in driven.said} == {"FailedScheduling", "Preempted"}
     (bound,) = (each for each in [*effects, *driven.step()] if isinstance(each, Bind))
     assert (bound.pod.name, bound.node_name) == ("p", "a")
+    assert driven.where("w") is Where.UNSCHEDULABLE
+    driven.runs("p", "a", priority=10)
+    assert driven.where("w") in (Where.ACTIVE, Where.BACKOFF)  # it is to learn what it would take to fit elsewhere
 
 
 def test_a_preemptor_that_is_deleted_meanwhile_leaves_no_hold_behind() -> None:
