@@ -6,7 +6,7 @@ which ones get in each other's way, is the business of ``scheduling/storage/`` a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
@@ -20,10 +20,6 @@ class VolumeUse:
         self._on: dict[int, dict[str, Pod]] = {}
         self._count: dict[int, int] = {}
         self._users: dict[tuple[str, str], int] = {}
-
-    def rows(self) -> Iterable[int]:
-        """Those with a pod that has volumes."""
-        return self._on
 
     def on(self, row: int) -> Mapping[str, Pod]:
         """By uid, the pods there that have volumes."""
