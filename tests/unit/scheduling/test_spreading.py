@@ -7,67 +7,11 @@ from typing import Any
 
 import pytest
 
-from clusters import Cluster, a_node, a_pod
-from headgate.kube.resource import REPLICA_SETS, REPLICATION_CONTROLLERS, SERVICES, STATEFUL_SETS, Resource
+from clusters import a_node, a_pod
 from headgate.scheduling.contract import Placement, Unplaced
+from unit.scheduling.spreading import HOSTNAME, WEB, cluster, feasible, in_zone, scores, spread, web
 
 Object = dict[str, Any]
-
-ZONE = "topology.kubernetes.io/zone"
-HOSTNAME = "kubernetes.io/hostname"
-NAME = "PodTopologySpread"
-ONLY_SPREAD: Object = {"score": {"disabled": [{"name": "*"}], "enabled": [{"name": NAME, "weight": 1}]}}
-WEB = {"app": "web"}
-
-
-def in_zone(name: str, zone: str | None, **more: Any) -> Object:
-    labels = {HOSTNAME: name, **({} if zone is None else {ZONE: zone}), **more.pop("labels", {})}
-    return a_node(name, labels=labels, **more)
-
-
-def spread(key: str = ZONE, *, soft: bool = False, **more: Any) -> Object:
-    when = "ScheduleAnyway" if soft else "DoNotSchedule"
-    return {
-        "maxSkew": 1,
-        "topologyKey": key,
-        "whenUnsatisfiable": when,
-        "labelSelector": {"matchLabels": WEB},
-        **more,
-    }
-
-
-def web(name: str, *constraints: Object, **more: Any) -> Object:
-    return a_pod(name, labels=more.pop("labels", WEB), topologySpreadConstraints=list(constraints), **more)
-
-
-def cluster(*nodes: Object, **profile: Any) -> Cluster:
-    return Cluster(*nodes, plugins=ONLY_SPREAD, **profile)
-
-
-def feasible(made: Cluster, pod: Object) -> list[str]:
-    return sorted(made.cycle.scores(made.pod(pod)))
-
-
-def scores(made: Cluster, pod: Object) -> dict[str, int]:
-    return made.cycle.scores(made.pod(pod))
-
-
-def why(made: Cluster, pod: Object) -> str:
-    found = made.cycle.decide(made.pod(pod))
-    assert isinstance(found, Unplaced), found
-    return found.message
-
-
-def tell(made: Cluster, resource: Resource, name: str, selector: Object | None, namespace: str = "default") -> None:
-    wire = {"metadata": {"name": name, "namespace": namespace}, "spec": {"selector": selector}}
-    assert list(made.around.applied(resource, wire)) == []
-
-
-def owned(pod: Object, kind: str, name: str) -> Object:
-    version = "v1" if kind == "ReplicationController" else "apps/v1"
-    pod["metadata"]["ownerReferences"] = [{"apiVersion": version, "kind": kind, "name": name, "controller": True}]
-    return pod
-
 
 # -- hard constraints ---------------------------------------------------------------------------------------------
 
@@ -279,82 +223,13 @@ def test_scores_follow_when_another_node_becomes_full() -> None:
     assert scores(made, asked) == {"a": 100 * two[1] // two[0], "b": 100}
 
 
-# -- defaults -----------------------------------------------------------------------------------------------------
-
-
-def test_pods_behind_a_service_are_spread_by_default_over_nodes_and_zones() -> None:
-    made = cluster(in_zone("a", "x"), in_zone("b", "x"), in_zone("c", "y"))
-    made.bind(a_pod("q", labels=WEB), "a")
-    asked = a_pod("p", labels=WEB)
-    assert set(scores(made, asked).values()) == {0}, "nobody selects it"
-    tell(made, SERVICES, "web", WEB)
-    raw = {
-        "a": floor(log(5) + 2 + log(4) + 4 + 0.5),
-        "b": floor(2 + log(4) + 4 + 0.5),
-        "c": 6,
-    }
-    assert scores(made, asked) == {name: 100 * (raw["a"] + 6 - each) // raw["a"] for name, each in raw.items()}
-    assert list(made.around.removed(SERVICES, "default", "web")) == []
-    assert set(scores(made, asked).values()) == {0}
-
-
-def test_the_system_defaults_score_nodes_without_a_zone_by_their_own_pods() -> None:
-    made = cluster(a_node("a", labels={HOSTNAME: "a"}), a_node("b", labels={HOSTNAME: "b"}))
-    tell(made, SERVICES, "web", WEB)
-    for i in range(9):
-        made.bind(a_pod(f"q{i}", labels=WEB), "a")
-    found = scores(made, a_pod("p", labels=WEB))
-    assert found["b"] == 100 > found["a"]
-
-
-@pytest.mark.parametrize(
-    ("kind", "resource", "selector"),
-    [
-        ("ReplicaSet", REPLICA_SETS, {"matchLabels": WEB}),
-        ("StatefulSet", STATEFUL_SETS, {"matchExpressions": [{"key": "app", "operator": "In", "values": ["web"]}]}),
-        ("ReplicationController", REPLICATION_CONTROLLERS, WEB),
-    ],
-)
-def test_pods_of_a_controller_are_spread_by_default(kind: str, resource: Resource, selector: Object) -> None:
-    made = cluster(in_zone("a", "x"), in_zone("b", "y"))
-    tell(made, resource, "r", selector)
-    tell(made, resource, "r", selector, namespace="elsewhere")
-    made.bind(a_pod("q", labels=WEB), "a")
-    found = scores(made, owned(a_pod("p", labels=WEB), kind, "r"))
-    assert found["b"] == 100 > found["a"]
-    assert set(scores(made, owned(a_pod("p", labels=WEB), kind, "other")).values()) == {0}
-    assert set(scores(made, owned(a_pod("p", labels=WEB), "Job", "r")).values()) == {0}
-
-
-def test_a_pod_with_constraints_of_its_own_gets_no_defaults() -> None:
-    made = cluster(in_zone("a", "x"), in_zone("b", "y"))
-    tell(made, SERVICES, "web", WEB)
-    made.bind(a_pod("q", labels=WEB), "a")
-    assert set(scores(made, web("p", spread(maxSkew=5))).values()) == {0}
-
-
-def test_default_constraints_of_the_configuration_hold_as_well() -> None:
-    listed = [{"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}]
-    args = {"defaultingType": "List", "defaultConstraints": listed}
-    made = cluster(in_zone("a", "x"), in_zone("b", "y"), pluginConfig=[{"name": NAME, "args": args}])
-    made.bind(a_pod("q", labels=WEB), "a")
-    assert feasible(made, a_pod("p", labels=WEB)) == ["a", "b"]
-    tell(made, SERVICES, "web", WEB)
-    assert feasible(made, a_pod("p", labels=WEB)) == ["b"]
-    assert feasible(made, a_pod("p", labels={"app": "other"})) == ["a", "b"]
-
-
-def test_siblings_are_those_that_all_services_and_the_controller_select() -> None:
-    made = cluster(in_zone("a", "x"), in_zone("b", "y"))
-    tell(made, SERVICES, "web", WEB)
-    tell(made, SERVICES, "green", {"colour": "green"})
-    tell(made, SERVICES, "db", {"app": "db"})
-    tell(made, SERVICES, "headless", None)
-    tell(made, REPLICA_SETS, "r", {"matchLabels": {"hash": "1"}})
-    pod = owned(a_pod("p", labels={**WEB, "colour": "green", "hash": "1"}), "ReplicaSet", "r")
-    assert str(made.around.selectors.of(made.pod(pod))) == "app=web,colour=green,hash=1"
-    tell(made, SERVICES, "green", {"colour": "blue"})
-    assert str(made.around.selectors.of(made.pod(pod))) == "app=web,hash=1"
-    made.around.removed(REPLICA_SETS, "default", "r")
-    assert str(made.around.selectors.of(made.pod(pod))) == "app=web"
-    assert made.around.selectors.of(made.pod(a_pod("p", labels={"colour": "green"}))) is None
+def test_among_named_nodes_only_those_make_domains() -> None:
+    made = cluster(in_zone("a", "x"), in_zone("b", "y"), in_zone("c", "z"))
+    for i in range(5):
+        made.bind(web(f"q{i}"), "a")
+    made.bind(web("r"), "b")
+    fields = [{"key": "metadata.name", "operator": "In", "values": [name]} for name in ("a", "b")]
+    terms = {"nodeSelectorTerms": [{"matchFields": [each]} for each in fields]}
+    named = {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}}
+    most, least = floor(5 * log(4) + 0.5), floor(log(4) + 0.5)
+    assert scores(made, web("p", spread(soft=True), **named)) == {"a": 100 * least // most, "b": 100}
