@@ -205,6 +205,25 @@ def test_disks_of_kinds_that_moved_count_for_the_drivers_they_moved_to() -> None
     assert asked(cluster, a_pod("p", volumes=disk("awsElasticBlockStore", volumeID="vol-2"))) == FULL
 
 
+@pytest.mark.parametrize(
+    ("zones", "counts"),
+    [("", True), ("eu-a-1", True), ("eu-a-1__eu-a-2", True), ("eu-a-1__us-b-1", False), ("north__west", False)],
+)
+def test_a_disk_counts_unless_its_zones_are_of_no_region(zones: str, counts: bool) -> None:
+    disk = a_volume("v", claim="c", labels={OLD_ZONE: zones} if zones else {}, gcePersistentDisk={"pdName": "d"})
+    cluster = one_node(a_csi_node("n", pd_csi_storage_gke_io=0), a_claim("c", volume="v"), disk)
+    assert asked(cluster, POD) == (FULL if counts else "n")
+
+
+def test_disks_of_one_name_in_different_zones_are_two() -> None:
+    cluster = one_node(a_csi_node("n", pd_csi_storage_gke_io=1))
+    for name in ("c", "d"):
+        disk = a_volume(name, claim=name, labels={ZONE: f"eu-a-{name}"}, gcePersistentDisk={"pdName": "same"})
+        show(cluster, a_claim(name, volume=name), disk)
+    cluster.bind(a_pod("there", volumes=claims("d")), "n")
+    assert asked(cluster, POD) == FULL
+
+
 def test_taking_a_pod_away_makes_room_for_a_volume() -> None:
     cluster = limited(2)
     pod, row = cluster.pod(POD), cluster.matrix.row_of("n")

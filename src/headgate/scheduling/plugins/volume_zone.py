@@ -20,7 +20,7 @@ from headgate.scheduling.nodes import NodeMatrix
 from headgate.scheduling.pod import Pod
 from headgate.scheduling.shape import Shape
 from headgate.scheduling.storage import wakers, wanted
-from headgate.scheduling.storage.objects import Volume
+from headgate.scheduling.storage.objects import BETWEEN_ZONES, Volume
 from headgate.waiting.waker import Waker
 
 NAME: Final = "VolumeZone"
@@ -30,7 +30,6 @@ _NOW_CALLED: Final = {
     "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
 }
 _KEYS: Final = (*_NOW_CALLED, *_NOW_CALLED.values())
-_BETWEEN_ZONES: Final = "__"
 
 Zones = tuple[tuple[str, frozenset[str]], ...]
 """Labels, and the values of which a node must have one."""
@@ -106,7 +105,7 @@ class VolumeZone:
 def zones(volume: Volume) -> Zones:
     """A label that names no zone somewhere in its list says nothing."""
     read = (
-        (key, [each.strip() for each in volume.labels[key].split(_BETWEEN_ZONES)])
+        (key, [each.strip() for each in volume.labels[key].split(BETWEEN_ZONES)])
         for key in _KEYS
         if key in volume.labels
     )

@@ -22,6 +22,8 @@ BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
+_ZONE_LABELS: Final = ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone")
+BETWEEN_ZONES: Final = "__"
 _CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
 
 MOVED_VOLUMES: Final[Mapping[str, tuple[str, str]]] = {
@@ -193,7 +195,11 @@ def read_volume(wire: Object) -> Volume:
     annotations = metadata.get("annotations") or {}
     required = (spec.get("nodeAffinity") or {}).get("required")
     ref, source = spec.get("claimRef"), spec.get("csi")
-    driver, handle = moved_volume(spec) if source is None else (source.get("driver"), source.get("volumeHandle"))
+    driver, handle = (
+        moved_volume(spec, metadata.get("labels"))
+        if source is None
+        else (source.get("driver"), source.get("volumeHandle"))
+    )
     return Volume(
         name=metadata["name"],
         uid=metadata.get("uid") or "",
@@ -259,14 +265,30 @@ def read_attachment(wire: Object) -> Attachment:
     )
 
 
-def moved_volume(source: Object) -> tuple[str, str]:
-    """The driver behind a volume of a kind that moved, and what the volume is called there; empty for other kinds."""
+def moved_volume(source: Object, labels: Object | None = None) -> tuple[str, str]:
+    """The driver behind a volume of a kind that moved, and what the volume is called there; empty for other kinds.
+
+    Disks of one of them are told apart by where they are, too, which their ``labels`` say.
+    """
     for kind, (driver, field) in MOVED_VOLUMES.items():
         if source.get(kind) is not None:
             identity = str(source[kind].get(field) or "")
+            if kind == "gcePersistentDisk":
+                place = _place_of_disk(labels or {})
+                return ("", "") if place is None else (driver, f"{place}/{identity}")
             # An older form has the zone in front.
             return driver, identity.rpartition("/")[2] if identity.startswith("aws://") else identity
     return "", ""
+
+
+def _place_of_disk(labels: Object) -> str | None:
+    """Its zone, or the region of its zones; ``None`` if the zones are not of one region, as far as their names tell."""
+    zones = str(next(filter(None, map(labels.get, _ZONE_LABELS)), "")).split(BETWEEN_ZONES)
+    if len(zones) == 1:
+        return f"zones/{zones[0]}"
+    regions = {zone.rpartition("-")[0] for zone in zones}
+    is_region = len(regions) == 1 and all(zone.count("-") == 2 for zone in zones)
+    return f"regions/{regions.pop()}" if is_region else None
 
 
 def _class_of(annotations: Object, spec: Object) -> str:
