@@ -100,23 +100,40 @@ def load(server: Server, count: int, backlog: int = BACKLOG) -> Iterator[Load]:
         made.close()
 
 
-def run(
-    server: Server, folder: Path, kills: int, seed: int = 1, report: Callable[[int], None] = lambda done: None
-) -> Outcome:
+def kill_often(
+    made: Load, server: Server, folder: Path, outcome: Outcome, seed: int, report: Callable[[int], None]
+) -> SchedulerProcess:
+    """As often as the outcome says; the scheduler that runs after that."""
     chance = random.Random(seed)
-    outcome = Outcome(pods=kills * PODS_PER_KILL)
+    scheduler = SchedulerProcess(server, folder / "run.log", "--no-leader-elect")
+    try:
+        for kill in range(1, outcome.kills + 1):
+            made.wait_until(made.audit.bound + chance.randint(1, MOST_PER_LIFE), scheduler)
+            time.sleep(chance.uniform(0, 0.01))  # when the kill comes is left to chance
+            scheduler.kill()
+            outcome.under_way += made.created > made.audit.bound
+            report(kill)
+            scheduler = SchedulerProcess(server, folder / f"run-{kill}.log", "--no-leader-elect")
+    except BaseException:
+        scheduler.stop()
+        raise
+    return scheduler
+
+
+def run(
+    server: Server,
+    folder: Path,
+    kills: int,
+    seed: int = 1,
+    report: Callable[[int], None] = lambda done: None,
+    then: Callable[[Load], None] = lambda made: None,
+) -> Outcome:
+    """``then`` happens after the last kill, while there still is something to do."""
+    outcome = Outcome(kills, (kills + 1) * PODS_PER_KILL)
     with load(server, outcome.pods) as made:
-        scheduler = SchedulerProcess(server, folder / "run.log", "--no-leader-elect")
+        scheduler = kill_often(made, server, folder, outcome, seed, report)
         try:
-            while outcome.kills < kills:
-                enough = made.audit.bound + chance.randint(1, MOST_PER_LIFE)
-                made.wait_until(enough, scheduler)
-                time.sleep(chance.uniform(0, 0.01))  # when the kill comes is left to chance
-                scheduler.kill()
-                outcome.kills += 1
-                outcome.under_way += made.created > made.audit.bound
-                report(outcome.kills)
-                scheduler = SchedulerProcess(server, folder / f"run-{outcome.kills}.log", "--no-leader-elect")
+            then(made)
             made.judge()
         finally:
             scheduler.stop()
