@@ -226,6 +226,7 @@ class Scheduler:
             queued = self.queue.get(uid)
             if queued is not None and queued.where is Where.GATED and queued.pod.gates:
                 effects.append(telling.gated_notice(queued.pod))
+                self._notices.told(now_s)
         return effects
 
     def _attempt(self, queued: Queued[Pod], now_s: float) -> list[Effect]:

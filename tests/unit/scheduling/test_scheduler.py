@@ -233,6 +233,22 @@ def test_a_pod_that_is_gated_for_ten_seconds_is_told_of_once_with_its_gates() ->
     assert world.step(after_s=600) == []
 
 
+def test_many_gated_pods_are_told_of_at_a_pace() -> None:
+    world = World()
+    names = [f"p{number}" for number in range(100)]
+    world.show(*(a_pod(name, schedulingGates=GATES) for name in names))
+    world.step(after_s=10)
+    assert world.said == [("p0", "SchedulingGated")]
+    told = ["p0"]
+    seconds = 0.0
+    while (deadline_s := world.scheduler.next_deadline_s()) is not None:
+        seconds += deadline_s - world.now_s
+        world.step(after_s=deadline_s - world.now_s)
+        told += [name for name, _ in world.said]
+    assert told == names
+    assert seconds == pytest.approx(99 * 0.05)
+
+
 def test_a_condition_is_written_only_when_it_says_something_new() -> None:
     world = World(nodes=[a_node("a", cpu="1")])
     pod = a_pod("p", CPU)
