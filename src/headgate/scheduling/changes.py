@@ -16,11 +16,15 @@ _KEPT: Final = 8192
 
 
 class Change(msgspec.Struct, frozen=True, gc=False):
-    """``pod`` came (``sign`` +1) or went (-1); without a pod the node itself came, went or changed."""
+    """``pod`` came (``sign`` +1) or went (-1); without a pod the node itself came, went or changed.
+
+    ``relabels``: not only its amounts or images did, so it may be in other domains than before.
+    """
 
     row: int
     pod: Pod | None = None
     sign: int = 0
+    relabels: bool = True
 
 
 class ChangeLog:

@@ -77,8 +77,8 @@ class QueueSort(Protocol):
 # Only that plugin is asked about the further rows: those who look at one node at a time have nothing new to say there.
 # `matrix.labels.column(key).ids` gives each row's domain as a small integer. The matrix is ahead of the changes that
 # are followed: so keep per row what was counted there and its domain, and read a row's node again when a change
-# without a pod names it. The same method serves trials: a change is followed, then its opposite. The smallest such
-# plugins are in `tests/property/test_standing.py`.
+# without a pod names it (and `relabels` it). The same method serves trials: a change is followed, then its opposite.
+# The smallest such plugins are in `tests/property/test_standing.py`.
 
 READS_NODE: Final = 1
 READS_PODS: Final = 2

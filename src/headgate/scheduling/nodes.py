@@ -148,7 +148,8 @@ class NodeMatrix:
         row = self._row_of.get(node.name)
         if row is None:
             row = self._open_row(node)
-        elif self._nodes[row] == node:
+        old = self._nodes[row]
+        if old == node:
             return row
         self._nodes[row] = node
         self.columns.set_allocatable(row, node.allocatable)
@@ -156,7 +157,8 @@ class NodeMatrix:
         self.taint_set[row] = self._number_of(node.taints)
         self.labels.set(row, node.name, node.labels)
         self.images.set(row, node.images)
-        self._tell(Change(row))
+        relabels = old is None or old.labels != node.labels or old.taints != node.taints
+        self._tell(Change(row, relabels=relabels))
         for pod in self._strays.pop(node.name, {}).values():
             del self._stray_at[pod.uid]
             self.set_aside.pop(f"pod/{pod.uid}", None)

@@ -20,7 +20,7 @@ SHAPES = Shapes()
 def node(name: str, cpu: str = "4", **more: Any) -> Node:
     wire = {
         "metadata": {"name": name, "labels": more.get("labels", {})},
-        "spec": {},
+        "spec": {"taints": more.get("taints", [])},
         "status": {"allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "10"}, "images": more.get("images", [])},
     }
     found = read_node(wire)
@@ -125,6 +125,24 @@ def test_a_node_that_did_not_change_is_no_event() -> None:
     before = matrix.log.position
     matrix.node_applied(node("a"))
     assert matrix.log.position == before
+
+
+def test_a_change_tells_whether_a_node_may_be_in_other_domains() -> None:
+    matrix = NodeMatrix()
+    taint = {"key": "k", "value": "", "effect": "NoSchedule"}
+    states = [
+        node("a"),
+        node("a", cpu="8"),
+        node("a", cpu="8", labels={"zone": "y"}),
+        node("a", cpu="8", labels={"zone": "y"}, taints=[taint]),
+    ]
+    for each in states:
+        matrix.node_applied(each)
+    matrix.node_removed("a")
+    matrix.node_applied(states[-1])
+    told = matrix.log.since(0)
+    assert told is not None
+    assert [each.relabels for each in told] == [True, False, True, True, True, True]
 
 
 def test_pods_of_a_node_that_vanished_are_set_aside_until_it_returns() -> None:

@@ -98,6 +98,8 @@ class Spread(Generic[C]):
     def follow(self, change: Change, /) -> Iterable[int] | None:
         pod, row = change.pod, change.row
         if pod is None:
+            if not change.relabels:
+                return ()
             self._unread.add(row)
             return None
         moved = [each for each in self._tallies if each.counts(pod)]
