@@ -5,10 +5,14 @@ from __future__ import annotations
 from math import floor, log
 from typing import Any
 
+import numpy as np
 import pytest
 
 from clusters import a_node, a_pod
 from headgate.scheduling.contract import Placement, Unplaced
+from headgate.scheduling.meters import Watch
+from headgate.scheduling.question import Question, ask
+from headgate.scheduling.standing import Standing
 from unit.scheduling.spreading import HOSTNAME, WEB, cluster, feasible, in_zone, scores, spread, web
 
 Object = dict[str, Any]
@@ -233,3 +237,18 @@ def test_among_named_nodes_only_those_make_domains() -> None:
     named = {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}}
     most, least = floor(5 * log(4) + 0.5), floor(log(4) + 0.5)
     assert scores(made, web("p", spread(soft=True), **named)) == {"a": 100 * least // most, "b": 100}
+
+
+def test_among_a_sample_of_nodes_scores_are_those_of_the_sample() -> None:
+    """Six nodes in two zones: pods on a node weigh more than pods in a zone. Two in two: they weigh the same."""
+    made = cluster(*(in_zone(name, "x") for name in ("z", "z1", "z2", "z3")), in_zone("b", "y"), in_zone("b1", "y"))
+    for name in ("z1", "z2", "z3", "b", "b1"):
+        made.bind(web(f"on-{name}"), name)
+    pod = made.pod(web("p", spread(soft=True), spread(HOSTNAME, soft=True)))
+    question = ask(pod, made.matrix, made.cycle.lineup, Watch())
+    assert isinstance(question, Question)
+    standing = Standing(question, made.matrix)
+    rows = {name: made.matrix.row_of(name) for name in ("z", "b")}
+    assert standing.best() == rows["z"]
+    assert standing.best_of(np.array([rows["z"], rows["b"]], np.intp)) == rows["b"]
+    assert standing.best_of(np.arange(6)) == standing.best() == rows["z"]

@@ -11,7 +11,9 @@ from headgate.scheduling import events
 from headgate.scheduling.contract import Unplaced
 from headgate.scheduling.events import Event
 from headgate.scheduling.pod import Pod
+from headgate.scheduling.queued import Where
 from headgate.waiting.waker import Waker, stirred
+from unit.scheduling.world import World
 
 Object = dict[str, Any]
 WEB = {"app": "web"}
@@ -130,3 +132,21 @@ def test_pods_turned_away_by_default_constraints_wake_whenever_a_pod_or_a_domain
     assert wakes(waiting, Event(events.ASSIGNED_POD, events.DELETE, pod_of(a_pod("q", labels=WEB), "a"), None))
     assert wakes(waiting, Event(events.NODE, events.ADD, None, a_node("c", labels={"zone": "z"})))
     assert not wakes(waiting, Event(events.NODE, events.ADD, None, a_node("c")))
+
+
+def test_a_pod_that_found_its_zones_uneven_is_placed_as_soon_as_one_in_the_way_is_gone() -> None:
+    """Zone y counts, but has no room: zone x is one ahead until the pod there leaves."""
+    world = World(nodes=(a_node("a", labels={"zone": "x"}), a_node("b", labels={"zone": "y"}, cordoned=True)))
+    world.show_bound(a_pod("there", labels=WEB), "a")
+    world.show_bound(a_pod("other", labels={"app": "db"}), "a")
+    world.show(spread_pod())
+    world.step()
+    assert world.binds == {}
+    assert "1 node(s) didn't match pod topology spread constraints" in world.statuses["p"]
+    world.remove("other")
+    world.step(after_s=60)
+    assert world.binds == {}
+    assert world.where("p") is Where.UNSCHEDULABLE
+    world.remove("there")
+    world.step(after_s=60)
+    assert world.binds == {"p": "a"}
