@@ -70,6 +70,12 @@ def test_a_pod_that_counts_wakes_when_it_comes_to_a_node_or_leaves_it(action: st
     assert not wakes(waiting, happened(pod_of(a_pod("q", labels=WEB))))
 
 
+def test_a_pod_that_was_promised_a_node_and_goes_away_wakes_as_if_it_had_been_there() -> None:
+    waiting = wakers_of(spread_pod())
+    promised = pod_of(a_pod("q", labels=WEB, status={"nominatedNodeName": "a"}))
+    assert wakes(waiting, Event(events.ASSIGNED_POD, events.DELETE, promised, None))
+
+
 def test_a_pod_whose_labels_change_wakes_if_it_counts_otherwise_now() -> None:
     waiting = wakers_of(spread_pod())
     plain, more, other = (

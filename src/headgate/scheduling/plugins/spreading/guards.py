@@ -47,14 +47,16 @@ def wakers(shape: Shape, defaults: Constraints) -> tuple[Waker, ...]:
 
 
 class Counted(msgspec.Struct, frozen=True):
-    """A pod that has a node, and counts for one of the selectors only before, or only after."""
+    """A pod that has a node, or was promised one, and counts for one of the selectors only before, or only after."""
 
     namespace: str | None
     selectors: tuple[Selector, ...] | None
 
     def matches(self, event: events.Event, /) -> bool:
         found = [each for each in (event.old, event.new) if isinstance(each, Pod)]
-        if any(not each.node_name or self.namespace not in (None, each.namespace) for each in found):
+        if any(not (each.node_name or each.nominated_node) for each in found):
+            return False
+        if any(self.namespace not in (None, each.namespace) for each in found):
             return False
         if self.selectors is None:
             return True
