@@ -19,7 +19,7 @@ Object = dict[str, Any]
 
 STANDING: tuple[Object, ...] = (*pods.STANDING, *spread.STANDING, *between.STANDING, *volumes.STANDING)
 """Objects that are there from the beginning, in every case."""
-LAST = 3
+LAST = 2
 NAMESPACES = ("default", "default", "default", spread.SERVED, spread.SERVED, between.APART)
 
 
@@ -44,7 +44,7 @@ def draw_case(number: int, again: int = 0) -> Case:
     profile = _choose(draw, WEIGHTS)
     climate = CLIMATES[_choose(draw, {"roomy": 4, "snug": 6 if profile == PREEMPTING else 2, "harsh": 3})]
     nodes = [draw_node(draw, name, climate) for name in names]
-    chances = {"rules": 0.45, "spread": 0.45, "between": 0.45, "volumes": 0.3}
+    chances = {"rules": 0.45, "spread": 0.45, "between": 0.7 if profile == "packing" else 0.45, "volumes": 0.3}
     families = {each for each, chance in chances.items() if draw.random() < chance}
     storage = Storage(draw, prefix, names) if "volumes" in families else None
     if storage and profile == PREEMPTING:
@@ -64,7 +64,8 @@ def draw_case(number: int, again: int = 0) -> Case:
             add_volumes(draw, pod["spec"], storage)
         drawn.append(pod)
     batches = _batches(draw, profile, drawn)
-    leaving = [each for each in batches[0] if len(batches) == 2 and draw.random() < 0.4]
+    may_leave = profile != PREEMPTING and len(batches) > 1
+    leaving = [each for each in batches[0] if may_leave and draw.random() < 0.4]
     for each in leaving:
         each["spec"]["terminationGracePeriodSeconds"] = 30
     gone = frozenset(each["metadata"]["name"] for each in leaving)

@@ -62,4 +62,4 @@ PROFILES: dict[str, Object] = {
         PodTopologySpread={"defaultingType": "List"},
     ),
 }
-WEIGHTS = {"plain": 3, PREEMPTING: 5, "packing": 1, "shaping": 1}
+WEIGHTS = {"plain": 3, PREEMPTING: 4, "packing": 2, "shaping": 1}
