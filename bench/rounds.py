@@ -27,8 +27,8 @@ PATIENCE_S: Final = 180.0
 
 class Round(msgspec.Struct, frozen=True):
     """``rate``: pods a second, from the first bind (or patch) to the last bind; ``whole_rate``: from the start of the
-    process. ``cpu_us``: per pod, by process, until all is at rest again; ``work_us``: the same until the last
-    bind. Where all cores are busy its sum decides the rate, and other users of the machine disturb it less."""
+    process. ``cpu_us``: per pod, by process, until all is at rest again; ``work_us``: the same from the first bind (or
+    patch) to the last. Where all cores are busy its sum decides the rate, and others on the machine disturb it less."""
 
     rate: float
     whole_rate: float
@@ -76,8 +76,9 @@ async def plain(place: Place, contender: Contender) -> Round:
     cpu, began_s = place.cpu(), time.perf_counter()
     with running(contender, place.programs, place.kubeconfig(), place.folder) as process:
         first_s = await unless_it_ends(process, cluster.first_bound(PATIENCE_S))
+        working, before_s = place.cpu(), cpu_s(process.pid)
         last_s = await unless_it_ends(process, cluster.all_bound(PATIENCE_S))
-        work_us = place.per_pod({contender.name: cpu_s(process.pid), **cpu.used_s()})
+        work_us = place.per_pod({contender.name: cpu_s(process.pid) - before_s, **working.used_s()})
         await at_rest(process, place.servers())
         used = {contender.name: cpu_s(process.pid), **cpu.used_s()}
     await cluster.empty()

@@ -51,7 +51,7 @@ SPEED_HEADS: Final = (
     "of kube-scheduler's",
     "the same from the start of the process",
     "CPU µs per pod, all told",
-    "CPU µs per pod until bound, of kube-scheduler's round",
+    "CPU µs per pod, all processes, first to last bind; of kube-scheduler's",
     "own CPU, of kube-scheduler's",
 )
 PARKED_HEADS: Final = ("who", "CPU per bind, none parked", "beside parked pods", "beside / none")
