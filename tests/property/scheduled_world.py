@@ -336,16 +336,41 @@ class World:
                 assert reason_of(wire) == "SchedulingGated", f"{name}: {reason_of(wire)}"
                 assert not node_of(wire)
             elif not node_of(wire):
-                queued = self.scheduler.queue.get(uid_of(wire))
-                refused = queued is not None and self.ledger.name in queued.rejectors
-                assert refused or not self.api.could_run(wire), (
-                    f"{name} waits and could run on {self.api.could_run(wire)}"
-                )
+                self._check_waits(name, wire)
                 told = {"Unschedulable"} | (set() if self.api.nodes else {"SchedulerError"})
                 told |= set() if self.minds_gates else {"SchedulingGated"}  # what a gated pod was tried for is not told
                 assert reason_of(wire) in told, f"{name} waits and was told {reason_of(wire)!r}"
         assert not self.scheduler.bindings
         assert not self.scheduler.cluster.matrix.assumed()
+        newborn = self._newborn()
+        for name, wire in self.api.pods.items():
+            if not node_of(wire) and not gates_of(wire) and not self._is_refused(uid_of(wire)):
+                assert uid_of(wire) not in newborn, (
+                    f"{name} waits, and somebody who comes new {newborn[uid_of(wire)]} it"
+                )
+
+    def _check_waits(self, name: str, wire: Any) -> None:
+        rules = {"affinity", "topologySpreadConstraints", "nodeSelector"} & wire["spec"].keys()
+        others = any("podAntiAffinity" in each["spec"].get("affinity", {}) for each in self.api.pods.values())
+        if not rules and not others and not self._is_refused(uid_of(wire)):
+            assert not self.api.could_run(wire), f"{name} waits and could run on {self.api.could_run(wire)}"
+
+    def _is_refused(self, uid: str) -> bool:
+        """By the plugin that holds pods, for reasons of its own."""
+        queued = self.scheduler.queue.get(uid)
+        return queued is not None and self.ledger.name in queued.rejectors
+
+    def _newborn(self) -> dict[str, str]:
+        """What a scheduler would do that knows what the API server shows, and nothing of how it came to be so."""
+        newborn = new_scheduler(Ledger(), minds_gates=self.minds_gates)
+        for node in self.api.nodes.values():
+            newborn.node_applied(node, self.now_s)
+        for pod in self.api.pods.values():
+            newborn.pod_applied(pod, self.now_s)
+        effects = newborn.step(self.now_s, 100)
+        doing = {each.pod.uid: "preempts for" for each in effects if isinstance(each, Preempt)}
+        bound = [uid_of(each) for each in self.api.pods.values() if newborn.bindings.get(uid_of(each)) is not None]
+        return doing | dict.fromkeys(bound, "binds")
 
     def check_repeats(self) -> None:
         """Told the same in the same order, another one wants the same done, word for word."""

@@ -18,7 +18,19 @@ Object = dict[str, Any]
 
 SIZES = {"n0": 4, "n1": 4, "n2": 2}
 """The nodes that may be there, and how much cpu they have: a node that vanished comes back as it was."""
+ZONES = {"n0": "east", "n1": "west", "n2": "west"}
 MOST_PODS = 3
+TAINT = {"key": "odd", "value": "", "effect": "NoSchedule"}
+_NEAR = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "zone"}
+RULES: dict[str, Object] = {
+    "": {},
+    "apart": {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [_NEAR]}}},
+    "near": {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [_NEAR]}}},
+    "spread": {"topologySpreadConstraints": [{**_NEAR, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}]},
+    "choosy": {"nodeSelector": {"disk": "there"}},
+    "tolerant": {"tolerations": [{"key": "odd", "operator": "Exists"}]},
+}
+"""What a pod may ask of other pods, and of the nodes."""
 
 
 class Told(NamedTuple):
@@ -76,14 +88,15 @@ class SmallApi:
 
     # Objects come, change and go
 
-    def create_pod(self, name: str, cpu: int, gates: int, priority: int, port: int) -> None:
+    def create_pod(self, name: str, cpu: int, gates: int, priority: int, port: int, rule: str = "") -> None:
         if name in self.pods:
             return
         self._revision += 1
-        spec: Object = (
-            {"schedulingGates": [{"name": f"example.com/{number}"} for number in range(gates)]} if gates else {}
-        )
-        wire = a_pod(name, {"cpu": str(cpu)}, priority=priority, **spec)
+        spec: Object = dict(RULES[rule])
+        if gates:
+            spec["schedulingGates"] = [{"name": f"example.com/{number}"} for number in range(gates)]
+        labels = {"app": "web"} if cpu % 2 else {}
+        wire = a_pod(name, {"cpu": str(cpu)}, priority=priority, labels=labels, **spec)
         wire["metadata"] |= {"uid": f"{name}-{self._revision}", "generation": 1}
         wire["metadata"]["creationTimestamp"] = (
             f"2026-01-01T00:{self._revision // 60 % 60:02}:{self._revision % 60:02}Z"
@@ -116,19 +129,25 @@ class SmallApi:
 
     def touch_pod(self, name: str) -> None:
         if name in self.pods:
-            self._change(name, lambda pod: pod["metadata"]["labels"].update(touched=str(self._revision)))
+            self._change(name, lambda pod: _flip(pod["metadata"]["labels"], "app", "web"))
 
     def put_node(self, name: str) -> None:
         if name not in self.nodes:
-            node = a_node(name, cpu=str(SIZES[name]), pods=str(MOST_PODS))
+            labels = {"kubernetes.io/hostname": name, "zone": ZONES[name]}
+            node = a_node(name, cpu=str(SIZES[name]), pods=str(MOST_PODS), labels=labels)
             node["metadata"]["uid"] = f"{name}-{self._revision + 1}"
             self._store("nodes", name, node)
 
-    def cordon_node(self, name: str) -> None:
-        """Or the other way round."""
+    def change_node(self, name: str, how: str) -> None:
+        """Cordoned, tainted, of no zone, with a disk, or the other way round."""
         if name in self.nodes:
             node = deepcopy(self.nodes[name])
-            node["spec"]["unschedulable"] = not node["spec"].get("unschedulable")
+            if how == "cordoned":
+                node["spec"]["unschedulable"] = not node["spec"].get("unschedulable")
+            elif how == "tainted":
+                node["spec"]["taints"] = [] if node["spec"].get("taints") else [dict(TAINT)]
+            else:
+                _flip(node["metadata"]["labels"], how, "there")
             self._store("nodes", name, node)
 
     def remove_node(self, name: str) -> None:
@@ -210,11 +229,13 @@ class SmallApi:
         return [wire for wire in self.pods.values() if node_of(wire) == node]
 
     def could_run(self, wire: Object) -> list[str]:
-        """Where the pod fits, if need be instead of pods of lower priority: by looking at everything."""
+        """Where a pod without rules fits, if need be instead of pods of lower priority: by looking at everything."""
         return [
             node
             for node, shown in self.nodes.items()
-            if not shown["spec"].get("unschedulable") and _fits(wire, node, self.on_node(node))
+            if not shown["spec"].get("unschedulable")
+            and not shown["spec"].get("taints")
+            and _fits(wire, node, self.on_node(node))
         ]
 
 
@@ -222,6 +243,11 @@ def _fits(wire: Object, node: str, there: list[Object]) -> bool:
     stay = [each for each in there if each["spec"]["priority"] >= wire["spec"]["priority"]]
     free_port = not ports_of(wire) or all(ports_of(each) != ports_of(wire) for each in stay)
     return free_port and len(stay) < MOST_PODS and sum(map(cpu_of, stay)) + cpu_of(wire) <= SIZES[node]
+
+
+def _flip(labels: Object, name: str, value: str) -> None:
+    if labels.pop(name, None) is None:
+        labels[name] = value
 
 
 def _set_node(pod: Object, node: str) -> None:

@@ -16,13 +16,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from property.scheduled_world import World
-from property.small_api import SIZES
+from property.small_api import RULES, SIZES
 
 PODS = ["a", "b", "c", "d", "e", "f"]
 names, nodes, few = st.sampled_from(PODS), st.sampled_from(list(SIZES)), st.integers(0, 3)
 ANSWERS = ["truth", "truth", "truth", "later", "refused", "lost", "unheard", "unread"]
 created = st.tuples(
-    names, st.integers(1, 4), st.sampled_from([0, 0, 0, 1, 2]), st.sampled_from([0, 0, 10]), st.sampled_from([0, 0, 80])
+    names,
+    st.integers(1, 4),
+    st.sampled_from([0, 0, 0, 1, 2]),
+    st.sampled_from([0, 0, 10]),
+    st.sampled_from([0, 0, 80]),
+    st.sampled_from(["", "", *RULES]),
 )
 OF_THE_API: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
     "create_pod": created,
@@ -31,7 +36,7 @@ OF_THE_API: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
     "touch_pod": st.tuples(names),
     "put_node": st.tuples(nodes),
     "remove_node": st.tuples(nodes),
-    "cordon_node": st.tuples(nodes),
+    "change_node": st.tuples(nodes, st.sampled_from(["cordoned", "tainted", "zone", "disk"])),
     "bind_by_another": st.tuples(names, nodes),
     "reap": st.just(()),
 }

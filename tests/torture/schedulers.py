@@ -25,9 +25,9 @@ from harness.server import JSON_TYPE, Server
 
 PODS = "/api/v1/namespaces/default/pods"
 NODES = 5
-PODS_PER_KILL = 30
-MOST_PER_LIFE = 25
-BACKLOG = 50
+PODS_PER_KILL = 60
+MOST_PER_LIFE = 40
+BACKLOG = 60
 PATIENCE_S = 120.0
 
 
@@ -46,6 +46,8 @@ class Load(threading.Thread):
         self._server = server
         self._backlog = backlog
         self.count = count
+        self.allowed = count
+        """How many may be created by now: who wants work to be left when the next one starts sets it."""
         self.created = 0
         self._closed = False
         room = {f"node-{number}": -(-count // NODES) for number in range(NODES)}
@@ -54,7 +56,7 @@ class Load(threading.Thread):
 
     def run(self) -> None:
         while self.created < self.count and not self._closed:
-            if self.created - self.audit.bound >= self._backlog:
+            if self.created >= self.allowed or self.created - self.audit.bound >= self._backlog:
                 time.sleep(0.005)
                 continue
             self._create(f"pod-{self.created}")
@@ -105,6 +107,7 @@ def kill_often(
 ) -> SchedulerProcess:
     """As often as the outcome says; the scheduler that runs after that."""
     chance = random.Random(seed)
+    made.allowed = PODS_PER_KILL
     scheduler = SchedulerProcess(server, folder / "run.log", "--no-leader-elect")
     try:
         for kill in range(1, outcome.kills + 1):
@@ -113,6 +116,7 @@ def kill_often(
             scheduler.kill()
             outcome.under_way += made.created > made.audit.bound
             report(kill)
+            made.allowed += PODS_PER_KILL
             scheduler = SchedulerProcess(server, folder / f"run-{kill}.log", "--no-leader-elect")
     except BaseException:
         scheduler.stop()
