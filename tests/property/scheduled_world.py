@@ -344,7 +344,7 @@ class World:
         assert not self.scheduler.cluster.matrix.assumed()
         newborn = self._newborn()
         for name, wire in self.api.pods.items():
-            if not node_of(wire) and not gates_of(wire) and not self._is_refused(uid_of(wire)):
+            if not node_of(wire) and not gates_of(wire):
                 assert uid_of(wire) not in newborn, (
                     f"{name} waits, and somebody who comes new {newborn[uid_of(wire)]} it"
                 )
@@ -366,7 +366,9 @@ class World:
         for node in self.api.nodes.values():
             newborn.node_applied(node, self.now_s)
         for pod in self.api.pods.values():
-            newborn.pod_applied(pod, self.now_s)
+            # Of those who may not be bound it is not told: others might want to be near them.
+            if not self._is_refused(uid_of(pod)) and not gates_of(pod):
+                newborn.pod_applied(pod, self.now_s)
         effects = newborn.step(self.now_s, 100)
         doing = {each.pod.uid: "preempts for" for each in effects if isinstance(each, Preempt)}
         bound = [uid_of(each) for each in self.api.pods.values() if newborn.bindings.get(uid_of(each)) is not None]
