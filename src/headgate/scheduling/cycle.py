@@ -32,6 +32,7 @@ from headgate.scheduling.contract import (
     Wakes,
 )
 from headgate.scheduling.events import own_update
+from headgate.scheduling.guards import AsksOtherwise
 from headgate.scheduling.labels import Mask
 from headgate.scheduling.meters import ERROR, POST_FILTER, SUCCESS, UNSCHEDULABLE, Watch
 from headgate.scheduling.nodes import NodeIndex, NodeMatrix
@@ -94,7 +95,7 @@ class Cycle:
         shape = pod.shape
         if shape.problem:
             # Waiting for nodes is no use: only the pod itself can change that.
-            return Unplaced(shape.problem, (Rejection(SHAPE, shape.problem, own_update()),))
+            return Unplaced(shape.problem, (Rejection(SHAPE, shape.problem, own_update(AsksOtherwise())),))
         if not self.matrix.count:
             return Unplaced(fit_error.NO_NODES, is_error=True)
         found: Standing | Question | Refused | None = None

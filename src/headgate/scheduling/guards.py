@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from headgate.scheduling.events import Event
 from headgate.scheduling.node import Node, read_node
 from headgate.scheduling.pod import Pod
@@ -36,3 +38,10 @@ def freed_pod(event: Event) -> Pod | None:
 def own_pod(event: Event) -> Pod | None:
     """The waiting pod as it now is, if the event is about that pod alone."""
     return event.new if event.target is not None and isinstance(event.new, Pod) else None
+
+
+class AsksOtherwise(msgspec.Struct, frozen=True):
+    """The waiting pod itself asks for something else than before. A condition that we wrote ourselves is no reason."""
+
+    def matches(self, event: Event, /) -> bool:
+        return not (isinstance(event.old, Pod) and isinstance(event.new, Pod) and event.old.shape is event.new.shape)

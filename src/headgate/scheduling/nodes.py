@@ -235,9 +235,7 @@ class NodeMatrix:
                 self._replace(row, old, pod)
                 return
         self.pod_removed(pod.uid)
-        if pod.shape.problem:
-            self.set_aside[f"pod/{pod.uid}"] = pod.shape.problem
-        elif wanted is None:
+        if wanted is None:
             self._stray(pod)
         else:
             self._put(wanted, pod)

@@ -3,7 +3,8 @@
 :meth:`Shapes.intern` gives the same object for equal specifications, found by the bytes of just those fields that a
 plugin reads; names, commands, mounted tokens do not count. A pod's namespace and labels belong to its shape only where
 its own constraints look at them; a plugin that looks at more says so by a ``key`` (``scheduling/contract.py``). Shapes
-live as long as a pod has them. Amounts that no machine has leave a ``problem`` in the shape: such a pod is set aside.
+live as long as a pod has them. Amounts that no machine has leave a ``problem`` in the shape: such a pod is set aside
+as long as it has no node. On a node it is counted like any other, with the most that can be counted.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from headgate.kube import affinity, quantity
 from headgate.kube.pods.resources import may_be_pod_level
 from headgate.kube.requests import Amounts, pod_requests
 from headgate.scheduling import parts
-from headgate.scheduling.amounts import CPU, MAX_POD_AMOUNT, MEMORY, as_units, find_problem, units
+from headgate.scheduling.amounts import CPU, MAX_POD_AMOUNT, MEMORY, as_units, find_problem
 
 Object = Mapping[str, Any]
 
@@ -62,7 +63,7 @@ class Shape(msgspec.Struct, frozen=True, eq=False, weakref=True):
     has_claims: bool = False
     """Whether the pod asks for devices by resource claims."""
     problem: str = ""
-    """Why no node can be looked for; empty for a sound shape."""
+    """Why no node can be looked for; empty for a sound shape. The rest is what a pod holds that another gave a node."""
 
 
 class Shapes:
@@ -121,14 +122,10 @@ def _container_key(container: Object) -> list[Any]:
 
 
 def _read(number: int, spec: Object, namespace: str, labels: Mapping[str, str] | None) -> Shape:
-    if problem := _find_problem(spec):
-        return Shape(number, problem=problem)
     pod = {"spec": spec}
     asked = pod_requests(pod, as_spec=True)
-    held = pod_requests(pod, as_spec=True, missing=_missing(spec, asked))
-    requests = {name: each for name, each in sorted(as_units(asked.items()).items()) if each}
-    if len(requests) > MAX_RESOURCES:
-        return Shape(number, problem=f"spec: more than {MAX_RESOURCES} kinds of resource are asked for")
+    held = _bounded(as_units(pod_requests(pod, as_spec=True, missing=_missing(spec, asked)).items()))
+    wanted = as_units(asked.items())
     scored = pod_requests(pod, as_spec=True, missing=_DEFAULTS, pod_level=False)
     between = spec.get("affinity") or {}
     rules = (between.get("nodeAffinity") or {}).get("requiredDuringSchedulingIgnoredDuringExecution")
@@ -137,10 +134,10 @@ def _read(number: int, spec: Object, namespace: str, labels: Mapping[str, str] |
     looks = _looks_at_pods(spec)
     return Shape(
         number,
-        requests=requests,
-        held_milli_cpu=units(CPU, held.get(CPU, quantity.ZERO)),
-        held_memory=units(MEMORY, held.get(MEMORY, quantity.ZERO)),
-        scored=as_units(scored.items()),
+        requests={name: each for name, each in sorted(_bounded(wanted).items()) if each},
+        held_milli_cpu=held.get(CPU, 0),
+        held_memory=held.get(MEMORY, 0),
+        scored=_bounded(as_units(scored.items())),
         ports=parts.read_host_ports(spec),
         tolerations=tuple(spec.get("tolerations") or ()),
         required=affinity.required_nodes(pod),
@@ -155,7 +152,22 @@ def _read(number: int, spec: Object, namespace: str, labels: Mapping[str, str] |
         has_claims=bool(spec.get("resourceClaims")),
         namespace=namespace if looks or volumes else "",
         labels=dict(labels or {}) if looks else None,
+        problem=_find_problem(spec) or _find_problem_of_sum(wanted),
     )
+
+
+def _bounded(amounts: Mapping[str, int]) -> dict[str, int]:
+    """Whatever somebody put on a node is counted there: as nothing if it is less, as full if it is beyond counting."""
+    return {name: min(max(each, 0), MAX_POD_AMOUNT) for name, each in amounts.items()}
+
+
+def _find_problem_of_sum(wanted: Mapping[str, int]) -> str:
+    for name, each in wanted.items():
+        if each > MAX_POD_AMOUNT:
+            return f"spec: the containers together ask for more {name} than any machine has"
+    if sum(map(bool, wanted.values())) > MAX_RESOURCES:
+        return f"spec: more than {MAX_RESOURCES} kinds of resource are asked for"
+    return ""
 
 
 def _find_problem(spec: Object) -> str:

@@ -289,6 +289,21 @@ def test_objects_that_cannot_be_read_are_reported_and_the_others_go_on() -> None
     assert all("odd" in problem for problem in world.problems[:2])
 
 
+def test_a_pod_that_nothing_can_help_is_told_once_and_not_again_because_we_wrote_so() -> None:
+    world = World()
+    pods = (a_pod("odd", {"cpu": "1E"}), a_pod("devices", CPU, resourceClaims=[{"name": "gpu"}]))
+    world.show(*pods)
+    world.step()
+    assert len(world.said) == 2
+    world.show(
+        *(with_status(pod, reason="Unschedulable", message=world.statuses[pod["metadata"]["name"]]) for pod in pods)
+    )
+    assert world.step(after_s=60) == []
+    world.show(a_pod("odd", CPU))
+    world.step()
+    assert world.binds == {"odd": "a"}
+
+
 def test_an_impossible_amount_is_told_to_its_pod_and_to_nobody_else() -> None:
     world = World()
     world.show(a_pod("odd", {"cpu": "1e300"}), a_pod("p"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from headgate.scheduling.amounts import MAX_POD_AMOUNT
 from headgate.scheduling.parts import HostPort
 from headgate.scheduling.pod import Pod, Scheduled, read_pod
 from headgate.scheduling.shape import Shapes
@@ -136,7 +137,16 @@ def test_an_amount_that_cannot_be_is_a_problem_of_the_shape_and_says_where() -> 
 
 def test_more_kinds_of_resource_than_can_be_told_apart_are_a_problem() -> None:
     many = {f"example.com/r{i}": "1" for i in range(31)}
-    assert "more than 30 kinds" in read(wire(many)).shape.problem
+    shape = read(wire({"cpu": "1", **many})).shape
+    assert "more than 30 kinds" in shape.problem
+    assert (shape.requests["cpu"], len(shape.requests)) == (1000, 32), "another scheduler may have given it a node"
+
+
+def test_containers_that_together_ask_for_more_than_can_be_counted_are_a_problem() -> None:
+    one = {"name": "main", "image": "app", "resources": {"requests": {"memory": str(MAX_POD_AMOUNT)}}}
+    shape = read(wire(containers=[one] * 2000)).shape
+    assert shape.problem == "spec: the containers together ask for more memory than any machine has"
+    assert (shape.requests["memory"], shape.held_memory, shape.scored["memory"]) == (MAX_POD_AMOUNT,) * 3
 
 
 def test_a_pod_that_is_being_resized_holds_the_larger_amount() -> None:

@@ -10,6 +10,7 @@ from typing import Final
 
 from headgate.scheduling.contract import SKIP, Ends, Ground, Reason, Refusal, Skip, Unplaced
 from headgate.scheduling.events import own_update
+from headgate.scheduling.guards import AsksOtherwise
 from headgate.scheduling.nodes import NodeMatrix
 from headgate.scheduling.pod import Pod
 from headgate.scheduling.shape import Shape
@@ -27,7 +28,7 @@ class DynamicResources:
         return NOT_SUPPORTED if pod.shape.has_claims else SKIP
 
     def wakers(self, shape: Shape, /) -> tuple[Waker, ...]:
-        return own_update()
+        return own_update(AsksOtherwise())
 
     def post_filter(self, pod: Pod, unplaced: Unplaced, ground: Ground, /) -> str | Ends:
         if pod.shape.has_claims:
