@@ -141,7 +141,7 @@ class Both:
         """Both answer alike; then the pod is placed in both."""
         pod = self.cluster.pod(wire)
         if not self.nodes:
-            assert self.cluster.cycle.decide(pod) == Unplaced(fit_error.NO_NODES, is_error=True)
+            assert self.cluster.cycle.decide(pod) == Unplaced(fit_error.NO_NODES)
             return
         said = self.reference().schedule(wire, self.strategy, POINTS)
         assert self.cluster.cycle.scores(pod) == said.scores

@@ -115,6 +115,12 @@ def test_a_name_whose_owner_is_alive_is_refused_unless_it_is_taken_over(server: 
     send(server, "DELETE", f"{LEASES}/kube-scheduler")
 
 
+def test_a_name_may_not_be_empty(server: Server) -> None:
+    refused = run(server, "--scheduler-name", "")
+    assert refused.returncode == 2
+    assert "a name may not be empty" in refused.stderr
+
+
 def test_a_server_that_is_not_there_is_told_in_one_line(tmp_path: Path, server: Server) -> None:
     lost = tmp_path / "kubeconfig"
     lost.write_text(server.kubeconfig.read_text().replace(server.address, "127.0.0.1:1"))

@@ -122,6 +122,8 @@ def command(
     features = parse_features(feature_gates)
     if isinstance(features, str):
         raise click.BadParameter(features, param_hint="--feature-gates")
+    if "" in names:
+        raise click.BadParameter("a name may not be empty", param_hint="--scheduler-name")
     if config_file is not None and names:
         raise click.UsageError("--config names its schedulers in profiles; say either --config or --scheduler-name")
     metrics_at = parse_address("--metrics-listen", metrics_listen, "127.0.0.1:10259") if metrics_listen else None

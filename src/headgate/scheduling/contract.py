@@ -363,7 +363,7 @@ class Placement(msgspec.Struct, frozen=True, gc=False):
 
 
 class Unplaced(msgspec.Struct, frozen=True):
-    """``is_error``: not for want of a node, so the pod is tried again without waiting for an event."""
+    """``is_error``: not for want of a node. Without ``rejections`` the pod is tried again and waits for no event."""
 
     message: str
     rejections: tuple[Rejection, ...] = ()

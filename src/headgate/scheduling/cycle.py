@@ -86,7 +86,7 @@ class Cycle:
         outcome = self.decide(pod)
         if isinstance(outcome, Placement):
             self.matrix.assume(pod, NodeIndex(outcome.row))
-        elif not outcome.is_error and not pod.shape.problem:
+        elif outcome.rejections and not outcome.is_error and not pod.shape.problem:
             outcome = self._look_for_a_way_out(pod, outcome)
         self._watch.end()
         return outcome
@@ -97,7 +97,7 @@ class Cycle:
             # Waiting for nodes is no use: only the pod itself can change that.
             return Unplaced(shape.problem, (Rejection(SHAPE, shape.problem, own_update(AsksOtherwise())),))
         if not self.matrix.count:
-            return Unplaced(fit_error.NO_NODES, is_error=True)
+            return Unplaced(fit_error.NO_NODES)
         found: Standing | Question | Refused | None = None
         try:
             found = self._standing(pod)

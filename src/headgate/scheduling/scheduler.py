@@ -254,7 +254,9 @@ class Scheduler:
         effects: list[Effect] = []
         if outcome.nominated is not None:
             effects = self._carry_out(self._preempting.begin(queued.pod, outcome.nominated), now_s)
-        return effects + self._failed(queued, outcome.message, rejections, now_s, outcome.promise)
+        return effects + self._failed(
+            queued, outcome.message, rejections, now_s, outcome.promise, by_error=outcome.is_error
+        )
 
     def _failed(
         self,
@@ -263,13 +265,17 @@ class Scheduler:
         rejections: Sequence[Rejection],
         now_s: float,
         promise: str | None = "",
+        *,
+        by_error: bool | None = None,
     ) -> list[Effect]:
+        """``by_error``: whether it was an error, if that is not to be told from there being no rejections."""
         if self.queue.fail(queued, rejections, now_s) is None:
             return []  # it is gone, or has a node
         pod = queued.pod
         if promise is not None:
             self.queue.nominate(pod, promise)
-        told = self._conditions.failed(pod, message, by_error=not rejections, nominated_node=promise)
+        is_error = not rejections if by_error is None else by_error
+        told = self._conditions.failed(pod, message, by_error=is_error, nominated_node=promise)
         return [*told, telling.failed(pod, message)]
 
     def _carry_out(self, steps: Iterable[Step], now_s: float) -> list[Effect]:

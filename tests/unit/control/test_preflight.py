@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headgate.client.transport import Response
-from headgate.control.scheduler.preflight import Asking, knows_gates
+from headgate.control.scheduler.preflight import Asking, knows_gates, live_owner
 
 SCHEMA = "/openapi/v3/api/v1"
 
@@ -46,3 +46,13 @@ def test_who_may_not_read_the_schema_goes_on_if_it_is_let_in_at_all() -> None:
     refused = Response(403, {}, b'{"message":"no"}')
     assert answered(knows_gates(), {"/version": version("27"), SCHEMA: refused})[1] == ""
     assert "does not let us in: no" in answered(knows_gates(), {"/version": refused, SCHEMA: refused})[1]
+
+
+def test_a_name_is_free_if_its_lease_is_not_there_and_not_if_we_may_not_look() -> None:
+    lease = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"
+    names = ["default-scheduler", "mine"]
+    assert answered(live_owner(names, 0.0), {lease: Response(404, {}, b"{}")}) == ([lease], "")
+    _, problem = answered(live_owner(names, 0.0), {lease: Response(403, {}, b'{"message":"no"}')})
+    assert "cannot be seen whether another scheduler has the name default-scheduler" in problem
+    assert "answered 403: no" in problem
+    assert "--takeover" in problem

@@ -40,9 +40,9 @@ def test_equal_nodes_are_filled_in_the_order_of_their_names() -> None:
     assert [place(cluster, a_pod(f"p{i}", {"cpu": "1"})) for i in range(4)] == ["a", "b", "c", "a"]
 
 
-def test_without_nodes_the_pod_is_an_error_and_waits_for_no_event() -> None:
-    found = Cluster().cycle.decide(Cluster().pod(a_pod("p")))
-    assert found == Unplaced("no nodes available to schedule pods", is_error=True)
+def test_without_nodes_the_pod_is_unschedulable_and_waits_for_no_event() -> None:
+    found = Cluster().cycle.place(Cluster().pod(a_pod("p")))
+    assert found == Unplaced("no nodes available to schedule pods")
 
 
 def test_deciding_counts_nothing_in() -> None:

@@ -274,7 +274,7 @@ def test_without_any_node_pods_are_tried_again_and_again() -> None:
         world.scheduler.node_removed(name, world.now_s)
     world.show(a_pod("p"))
     world.step()
-    assert world.statuses == {"p": "SchedulerError: no nodes available to schedule pods"}
+    assert world.statuses == {"p": "Unschedulable: no nodes available to schedule pods"}, "or no autoscaler makes any"
     assert world.where("p") is Where.ERROR_BACKOFF
 
 

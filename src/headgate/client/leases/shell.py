@@ -20,6 +20,7 @@ import msgspec
 
 from headgate.client.leases.election import Ask, Election, Timing, Wait, Write
 from headgate.client.leases.record import Stored, lease_of, read_lease
+from headgate.client.outcome import message_of
 from headgate.client.transport import Request, Response, Transport, Unreachable
 from headgate.kube.resource import LEASES
 from headgate.kube.timestamps import format_micro_time
@@ -78,7 +79,7 @@ class Elector:
                     _log.info("%s/%s: elected", self._namespace, self._name)
                     self._work = asyncio.create_task(self._lead(lead))
                 elif not leads and self._work is not None:
-                    _log.warning("%s/%s: no longer elected; %s leads", self._namespace, self._name, self.leader)
+                    _log.warning("Lease %s/%s: not renewed in time, so we stop", self._namespace, self._name)
                     await self._stop()
         finally:
             await self._leave()
@@ -129,7 +130,7 @@ class Elector:
             return
         if response is not None and response.status != _CONTENDED:
             _log.warning(
-                "%s/%s: answered %d: %s", self._namespace, self._name, response.status, response.body[:300].decode()
+                "Lease %s/%s: answered %d: %s", self._namespace, self._name, response.status, message_of(response)
             )
         contended = response is not None and response.status == _CONTENDED
         self._election.failed(now_s, jitter, contended=contended)

@@ -35,6 +35,7 @@ _JSON: Final = {"accept": "application/json"}
 _CORE: Final = "/openapi/v3/api/v1"
 _GATES: Final = b'"schedulingGates"'
 _LOCKED: Final = (1, 30)
+_MISSING: Final = 404
 _decode_version: Final = msgspec.json.Decoder(_Version).decode
 
 
@@ -69,8 +70,13 @@ def live_owner(names: Iterable[str], now_s: float) -> Asking:
             continue
         namespace, lease = OWNERS[name]
         answer = yield Request("GET", LEASES.object(namespace, lease), "", _JSON)
-        if not answer.ok:
+        if answer.status == _MISSING:
             continue
+        if not answer.ok:
+            return (
+                f"it cannot be seen whether another scheduler has the name {name}: the Lease {namespace}/{lease} "
+                f"answered {answer.status}: {message_of(answer)}; let us read it, leave the name out, or say --takeover"
+            )
         record = read_lease(msgspec.json.decode(answer.body)).record
         if record.holder != FREE and _is_renewed(record, now_s):
             return (
