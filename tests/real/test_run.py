@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from clusters import a_node, a_pod
 from harness.embedded import HEADGATE, EmbeddedServer
-from harness.real import RealServer
+from harness.real import REPOSITORY, RealServer
 from harness.scheduling import (
     SchedulerProcess,
     create_nodes,
@@ -113,6 +114,28 @@ def test_a_name_whose_owner_is_alive_is_refused_unless_it_is_taken_over(server: 
     running.stop()
     delete_pod(server, "anybody")
     send(server, "DELETE", f"{LEASES}/kube-scheduler")
+
+
+def test_the_rights_that_the_example_grants_are_all_that_it_takes(server: Server, tmp_path: Path) -> None:
+    def kubectl(*words: str) -> str:
+        done = server.kubectl(words)
+        assert done.exit == 0, done.stderr
+        return done.stdout.strip()
+
+    kubectl("apply", "-f", str(REPOSITORY / "examples" / "scheduler-rights.yaml"))
+    account = yaml.safe_load(server.kubeconfig.read_text())
+    account["users"][0]["user"] = {"token": kubectl("create", "token", "-n", "kube-system", "headgate-scheduler")}
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(yaml.safe_dump(account))
+    running = SchedulerProcess(server, tmp_path / "run.log", "--kubeconfig", str(kubeconfig))
+    create_pod(server, our_pod("granted"))
+    wait_for(lambda: is_bound(get_pod(server, "granted")) and events_about(server, "granted"), running)
+    create_pod(server, our_pod("too-large", {"cpu": "64"}))
+    wait_for(lambda: scheduled_reason(get_pod(server, "too-large")) == "Unschedulable", running)
+    running.stop()
+    assert "WARNING" not in running.log.read_text()
+    delete_pod(server, "granted")
+    delete_pod(server, "too-large")
 
 
 def test_a_name_may_not_be_empty(server: Server) -> None:

@@ -79,7 +79,7 @@ class Elector:
                     _log.info("%s/%s: elected", self._namespace, self._name)
                     self._work = asyncio.create_task(self._lead(lead))
                 elif not leads and self._work is not None:
-                    _log.warning("Lease %s/%s: not renewed in time, so we stop", self._namespace, self._name)
+                    _log.warning("Lease %s/%s: no longer elected", self._namespace, self._name)
                     await self._stop()
         finally:
             await self._leave()
