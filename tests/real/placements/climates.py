@@ -14,6 +14,8 @@ class Climate(NamedTuple):
     taints: list[int]
     """How many a node has: one of these."""
     cordoned: float
+    silent: float
+    """How likely a node does not say at all how much it has of something."""
     asks: dict[str, tuple[float, list[str]]]
     """By resource how likely a container asks for it, and how much."""
     whole: float
@@ -28,6 +30,7 @@ CLIMATES = {
         pods=[10, 110],
         taints=[0, 0, 0, 0, 0, 0, 1],
         cordoned=0.03,
+        silent=0.01,
         asks={"cpu": (0.7, ["100m", "250m"]), "memory": (0.7, ["100Mi", "700Mi"]), GPU: (0.02, ["1"])},
         whole=0.02,
     ),
@@ -38,6 +41,7 @@ CLIMATES = {
         pods=[2, 3, 10],
         taints=[0, 0, 0, 0, 0, 0, 1],
         cordoned=0.03,
+        silent=0.01,
         asks={"cpu": (0.9, ["500m", "1", "1500m"]), "memory": (0.8, ["500Mi", "1Gi", "1500Mi"]), GPU: (0.05, ["1"])},
         whole=0.02,
     ),
@@ -48,6 +52,7 @@ CLIMATES = {
         pods=[0, 1, 3, 10, 10, 110],
         taints=[0, 0, 1, 2],
         cordoned=0.1,
+        silent=0.05,
         asks={
             "cpu": (0.7, ["0", "100m", "500m", "1", "1500m"]),
             "memory": (0.7, ["0", "100Mi", "700Mi", "1500Mi"]),

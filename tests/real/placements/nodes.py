@@ -44,6 +44,8 @@ def draw_node(draw: Random, name: str, climate: Climate) -> Object:
         images=[each for each in IMAGES if draw.random() < 0.4],
         allocatable=more,
     )
+    if draw.random() < climate.silent:
+        del found["status"]["allocatable"][draw.choice(["cpu", "memory", "pods"])]
     return {"apiVersion": "v1", "kind": "Node", **found}
 
 

@@ -69,6 +69,10 @@ def draw_pod(draw: Random, name: str, namespace: str, priority: str, climate: Cl
         is_single = len(spec["containers"]) == 1 and "initContainers" not in spec
         cpu, memory = draw.choice([("1500m", "1500Mi"), ("2", "3Gi")]) if is_single else ("8", "12Gi")
         spec["resources"] = {"requests": {"cpu": cpu, "memory": memory}}
+    if draw.random() < 0.05:
+        spec["hostNetwork"] = True  # then every port is the node's, whether the pod says so or not
+        for port in spec["containers"][0]["ports"]:
+            del port["hostPort"]
     if priority:
         spec["priorityClassName"] = priority
     labels = {key: draw.choice(["a", "b"]) for key in ("app", "tier") if draw.random() < 0.85}

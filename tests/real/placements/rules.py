@@ -32,7 +32,8 @@ def add_rules(draw: Random, spec: Object, nodes: list[str]) -> None:
 def _toleration(draw: Random) -> Object:
     if draw.random() < 0.2:
         return {"operator": "Exists"}
-    found: Object = {"key": draw.choice("kl"), "operator": draw.choice(["Exists", "Equal"])}
+    key = draw.choice(["k", "k", "k", "l", "l", "l", "node.kubernetes.io/unschedulable"])
+    found: Object = {"key": key, "operator": draw.choice(["Exists", "Equal"])}
     if found["operator"] == "Equal":
         found["value"] = draw.choice(["", "v", "w"])
     if draw.random() < 0.4:
