@@ -14,13 +14,14 @@ from typing import Any
 import pytest
 
 from clusters import Cluster
+from harness.kube_scheduler import kube_scheduler
 from harness.processes import Process
 from harness.real import RealServer
 from harness.scheduling import send, wait_for
 from headgate.scheduling.contract import Placement
 from headgate.scheduling.storage import part
 from real.drawn_volumes import Drawn, draw
-from real.test_volumes import kube_scheduler, told
+from real.test_volumes import told
 
 pytestmark = pytest.mark.real
 
@@ -99,7 +100,8 @@ def test_pods_are_told_the_same_about_drawn_storage(server: RealServer, kube_bin
     drawn = draw(SEED, PODS)
     make(server, drawn)
     ours = as_shown(server)
-    scheduler: Process = kube_scheduler(server, kube_binaries, tmp_path)
+    command = kube_scheduler(kube_binaries, server.kubeconfig, tmp_path)
+    scheduler = Process(command, tmp_path / "kube-scheduler.log")
     try:
         made = {each["metadata"]["name"]: send(server, "POST", PLACES["running"], each) for each in drawn.pods}
 

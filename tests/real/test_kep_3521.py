@@ -15,6 +15,7 @@ import pytest
 
 from clusters import a_node, a_pod
 from harness.control_plane import Nodes
+from harness.either import MAKES, started
 from harness.embedded import EmbeddedServer
 from harness.live import Live
 from harness.processes import Process
@@ -61,22 +62,16 @@ class Place:
             server, folder / "story.log", "--scheduler-name", "story", "--no-leader-elect"
         )
 
-    def stop(self) -> None:
-        self.scheduler.stop()
-        self.server.disconnect()
-        self.server.stop()
 
-
-@pytest.fixture(scope="module", params=["embedded", "real"])
+@pytest.fixture(scope="module", params=MAKES)
 def place(
     request: pytest.FixtureRequest, kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Place]:
     folder = tmp_path_factory.mktemp(f"kep-{request.param}")
-    is_real = request.param == "real"
-    server = RealServer(folder, kube_binaries) if is_real else EmbeddedServer(folder, kube_binaries / "kubectl")
-    made = Place(server, folder)
-    yield made
-    made.stop()
+    with started(request.param, folder, kube_binaries) as server:
+        made = Place(server, folder)
+        yield made
+        made.scheduler.stop()
 
 
 @pytest.fixture

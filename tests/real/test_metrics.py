@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 from prometheus_client.metrics_core import Metric
 
 from clusters import a_node, a_pod
-from harness.embedded import EmbeddedServer
+from harness.either import MAKES, started
+from harness.kube_scheduler import kube_scheduler
 from harness.processes import Process, free_ports
-from harness.real import RealServer
 from harness.scheduling import (
     SchedulerProcess,
     create_nodes,
@@ -33,20 +31,13 @@ pytestmark = pytest.mark.real
 GATE = "example.com/dependency-ready"
 
 
-@pytest.fixture(scope="module", params=["embedded", "real"])
+@pytest.fixture(scope="module", params=MAKES)
 def server(
     request: pytest.FixtureRequest, kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:
-    folder = tmp_path_factory.mktemp(f"metrics-{request.param}")
-    made: EmbeddedServer | RealServer
-    if request.param == "real":
-        made = RealServer(folder, kube_binaries)
-    else:
-        made = EmbeddedServer(folder, kube_binaries / "kubectl")
-    create_nodes(made, [a_node("node-a", cpu="4"), a_node("node-b", cpu="4")])
-    yield made
-    made.disconnect()
-    made.stop()
+    with started(request.param, tmp_path_factory.mktemp(f"metrics-{request.param}"), kube_binaries) as made:
+        create_nodes(made, [a_node("node-a", cpu="4"), a_node("node-b", cpu="4")])
+        yield made
 
 
 @pytest.fixture
@@ -109,17 +100,10 @@ def test_names_kinds_labels_and_buckets_are_kube_schedulers(
     server: Server, scheduler: SchedulerProcess, kube_binaries: Path, tmp_path: Path
 ) -> None:
     (port,) = free_ports(1)
-    config: dict[str, Any] = {
-        "apiVersion": "kubescheduler.config.k8s.io/v1",
-        "kind": "KubeSchedulerConfiguration",
-        "clientConnection": {"kubeconfig": str(server.kubeconfig)},
-        "leaderElection": {"leaderElect": False},
-        "profiles": [{"schedulerName": "stock"}],
-    }
-    (tmp_path / "config.yaml").write_text(yaml.safe_dump(config))
-    flags = [f"--config={tmp_path / 'config.yaml'}", f"--secure-port={port}", "--bind-address=127.0.0.1"]
-    allowed = ["--authorization-always-allow-paths=/metrics", "--authentication-skip-lookup=true"]
-    command = [str(kube_binaries / "kube-scheduler"), *flags, *allowed, f"--cert-dir={tmp_path / 'certificates'}"]
+    flags = [f"--secure-port={port}", "--bind-address=127.0.0.1", f"--cert-dir={tmp_path / 'certificates'}"]
+    flags += ["--authorization-always-allow-paths=/metrics", "--authentication-skip-lookup=true"]
+    profiles = [{"schedulerName": "stock"}]
+    command = kube_scheduler(kube_binaries, server.kubeconfig, tmp_path, *flags, profiles=profiles)
     theirs = Process(command, tmp_path / "kube-scheduler.log")
     try:
         names = [*make_work(server, "stock"), *make_work(server, "headgate")]

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from clusters import Cluster
+from harness.kube_scheduler import kube_scheduler
 from harness.processes import Process
 from harness.real import RealServer
 from harness.scheduling import send, wait_for
@@ -38,18 +38,6 @@ class Arena:
         self._folder = folder
         flags = ("--enable-priority-and-fairness=false", "--max-requests-inflight=0")
         self.server = RealServer(folder / "server", programs, flags=flags)
-        self._config = folder / "scheduler.yaml"
-        client = {"kubeconfig": str(self.server.kubeconfig), "qps": 5000, "burst": 5000}
-        written = {
-            "apiVersion": "kubescheduler.config.k8s.io/v1",
-            "kind": "KubeSchedulerConfiguration",
-            "clientConnection": client,
-            "leaderElection": {"leaderElect": False},
-            "percentageOfNodesToScore": 100,
-            "podInitialBackoffSeconds": 300,
-            "podMaxBackoffSeconds": 300,
-        }
-        self._config.write_text(yaml.safe_dump(written))
         for each in CLASSES:
             self.send("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", each)
 
@@ -70,8 +58,12 @@ class Arena:
                     self.send("PATCH", f"{path}/{name}/status", {"status": each["status"]}, MERGE)
 
     def scheduler(self, number: int) -> Process:
-        command = [str(self._programs / "kube-scheduler"), f"--config={self._config}", "--secure-port=0", "--v=2"]
-        command += ["--feature-gates=SchedulerPopFromBackoffQ=false"]
+        flags = ("--secure-port=0", "--v=2", "--feature-gates=SchedulerPopFromBackoffQ=false")
+        slowly = {"podInitialBackoffSeconds": 300, "podMaxBackoffSeconds": 300}
+        kubeconfig = self.server.kubeconfig
+        command = kube_scheduler(
+            self._programs, kubeconfig, self._folder, *flags, percentageOfNodesToScore=100, **slowly
+        )
         return Process(command, self._folder / f"kube-scheduler-{number}.log")
 
     def pods(self) -> dict[str, dict[str, Object]]:

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from clusters import a_node, a_pod
+from harness.kube_scheduler import kube_scheduler
 from harness.objects import priority_class
 from harness.processes import Process
 from harness.real import RealServer
@@ -38,16 +38,7 @@ def server(kube_binaries: Path, tmp_path: Path) -> Iterator[RealServer]:
 
 @pytest.fixture
 def schedulers(server: RealServer, kube_binaries: Path, tmp_path: Path) -> Iterator[list[Process]]:
-    written = {
-        "apiVersion": "kubescheduler.config.k8s.io/v1",
-        "kind": "KubeSchedulerConfiguration",
-        "clientConnection": {"kubeconfig": str(server.kubeconfig), "qps": 1000, "burst": 1000},
-        "leaderElection": {"leaderElect": False},
-    }
-    config = tmp_path / "scheduler.yaml"
-    config.write_text(yaml.safe_dump(written))
-    command = [str(kube_binaries / "kube-scheduler"), f"--config={config}", "--secure-port=0"]
-    kube = Process(command, tmp_path / "kube-scheduler.log")
+    kube = Process(kube_scheduler(kube_binaries, server.kubeconfig, tmp_path), tmp_path / "kube-scheduler.log")
     ours = SchedulerProcess(server, tmp_path / "headgate.log", "--no-leader-elect")
     yield [kube, ours]
     ours.stop()

@@ -12,8 +12,9 @@ import pytest
 import yaml
 
 from clusters import a_node, a_pod
-from harness.embedded import HEADGATE, EmbeddedServer
-from harness.real import REPOSITORY, RealServer
+from harness.either import MAKES, started
+from harness.embedded import HEADGATE
+from harness.real import REPOSITORY
 from harness.scheduling import (
     SchedulerProcess,
     create_nodes,
@@ -35,20 +36,13 @@ Object = dict[str, Any]
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 
 
-@pytest.fixture(scope="module", params=["embedded", "real"])
+@pytest.fixture(scope="module", params=MAKES)
 def server(
     request: pytest.FixtureRequest, kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:
-    folder = tmp_path_factory.mktemp(f"run-{request.param}")
-    made: EmbeddedServer | RealServer
-    if request.param == "real":
-        made = RealServer(folder, kube_binaries)
-    else:
-        made = EmbeddedServer(folder, kube_binaries / "kubectl")
-    create_nodes(made, [a_node("node-a", cpu="4"), a_node("node-b", cpu="4")])
-    yield made
-    made.disconnect()
-    made.stop()
+    with started(request.param, tmp_path_factory.mktemp(f"run-{request.param}"), kube_binaries) as made:
+        create_nodes(made, [a_node("node-a", cpu="4"), a_node("node-b", cpu="4")])
+        yield made
 
 
 def our_pod(name: str, requests: Object | None = None, **spec: Any) -> Object:

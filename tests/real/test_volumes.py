@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
+from harness.kube_scheduler import kube_scheduler
 from harness.processes import Process
 from harness.real import RealServer
 from harness.scheduling import SchedulerProcess, send, wait_for
@@ -40,20 +40,6 @@ def server(kube_binaries: Path, tmp_path: Path) -> Iterator[RealServer]:
     yield running
     running.disconnect()
     running.stop()
-
-
-def kube_scheduler(server: RealServer, programs: Path, folder: Path) -> Process:
-    written = {
-        "apiVersion": "kubescheduler.config.k8s.io/v1",
-        "kind": "KubeSchedulerConfiguration",
-        "clientConnection": {"kubeconfig": str(server.kubeconfig), "qps": 1000, "burst": 1000},
-        "leaderElection": {"leaderElect": False},
-    }
-    config = folder / "scheduler.yaml"
-    config.write_text(yaml.safe_dump(written))
-    return Process(
-        [str(programs / "kube-scheduler"), f"--config={config}", "--secure-port=0"], folder / "scheduler.log"
-    )
 
 
 def volume_binder(server: RealServer, programs: Path, folder: Path) -> Process:
@@ -134,7 +120,9 @@ def test_both_schedulers_do_the_same_with_volumes(server: RealServer, kube_binar
     processes: list[Process] = [volume_binder(server, kube_binaries, tmp_path)]
     try:
         wait_for(lambda: is_settled(server), processes[0], PATIENCE_S)
-        processes.append(kube_scheduler(server, kube_binaries, tmp_path))
+        processes.append(
+            Process(kube_scheduler(kube_binaries, server.kubeconfig, tmp_path), tmp_path / "kube-scheduler.log")
+        )
         processes.append(SchedulerProcess(server, tmp_path / "headgate.log", "--no-leader-elect"))
         for number in range(2):
             wanted = {side: pods(side, scheduler)[number] for side, scheduler in SIDES.items()}
