@@ -173,11 +173,11 @@ class World:
         if how == "unheard":
             self.ghosts.append(bind)
             return Result.UNKNOWN
+        before = self.api.bound.get(bind.pod.uid)
         result = self.api.bind(bind.pod.name, bind.pod.uid, bind.node_name)
         if how == "lost":
             return Result.UNKNOWN
-        wire = self.api.pods.get(bind.pod.name)
-        if how == "unread" and result is Result.DONE and wire is not None and bind in self.ghosts:
+        if how == "unread" and result is Result.DONE and before is not None:
             return Result.TAKEN  # it was there before, and nobody could read where
         return result
 
