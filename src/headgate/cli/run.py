@@ -172,7 +172,8 @@ async def _run(order: Order) -> str:
         try:
             await _show(order, board, stack)
         except OSError as error:
-            return f"cannot listen on {order.metrics_at}: {error.strerror}; check --metrics-listen"
+            host, port = order.metrics_at or ("", 0)
+            return f"cannot listen on {host}:{port}: {error.strerror}; check --metrics-listen"
         click.echo(f"headgate schedules pods of {', '.join(names)} on {order.access.server}")
         working = asyncio.create_task(_work(order, transport, board))
         stopping = asyncio.create_task(stop.wait())
