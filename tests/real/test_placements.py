@@ -73,27 +73,30 @@ def test_drawn_clusters_are_filled_alike(
     wanted: int | None = request.config.getoption("--placement-case")
     arena = arenas.get()
     if wanted is not None:
-        differing = play(arena, [draw_case(wanted, again + 1) for again in range(AGAIN)])
-        assert not differing, f"{len(differing)} of {AGAIN} times it differs:\n\n" + "\n\n".join(differing[:5])
+        games = play(arena, [draw_case(wanted, again + 1) for again in range(AGAIN)])
+        told = "\n\n".join(text for _, text in games[:5])
+        assert not games, f"{len(games)} of {AGAIN} times it differs:\n\n{told}"
         return
     begin = first + share * CASES_PER_TEST
     found = play(arena, [draw_case(number) for number in range(begin, begin + CASES_PER_TEST)])
     # More than one that cannot be seen again would be no accident.
-    differing = [text for text in found if len(found) > 1 or is_confirmed(arena, text)]
+    differing = [text for case, text in found if len(found) > 1 or not case.leaving or is_confirmed(arena, case, text)]
     assert not differing, f"{len(differing)} of {CASES_PER_TEST} clusters differ:\n\n" + "\n\n".join(differing[:5])
 
 
-def play(arena: Arena, cases: list[Case]) -> list[str]:
+def play(arena: Arena, cases: list[Case]) -> list[tuple[Case, str]]:
     """What differs, case by case."""
     arena.lay_out(cases)
-    found = [(case.number, find_difference(case, arena.play(case))) for case in cases]
-    return [f"case {number}: {text}\nreplay it: {REPLAY} {number}" for number, text in found if text]
+    found = [(case, find_difference(case, arena.play(case))) for case in cases]
+    return [(case, f"case {case.number}: {text}\nreplay it: {REPLAY} {case.number}") for case, text in found if text]
 
 
-def is_confirmed(arena: Arena, text: str) -> bool:
-    """Whether a case differs again. What was seen of a running scheduler once, and never after, tells nothing of us."""
-    number = int(text.rpartition(" ")[2])
-    if play(arena, [draw_case(number, AGAIN + again + 1) for again in range(CONFIRMING)]):
+def is_confirmed(arena: Arena, case: Case, text: str) -> bool:
+    """Whether a case differs again, asked only where pods leave: when kube-scheduler hears of that is up to its watch.
+
+    One such cluster once showed a score without a pod that was still leaving, and never again in a thousand games.
+    """
+    if play(arena, [draw_case(case.number, AGAIN + again + 1) for again in range(CONFIRMING)]):
         return True
     logging.getLogger(__name__).warning("differed once, and not in %d more games:\n%s", CONFIRMING, text)
     return False

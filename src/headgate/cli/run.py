@@ -16,6 +16,7 @@ import msgspec
 
 from headgate.cli.address import parse_address
 from headgate.cli.event_loop import loop_factory
+from headgate.cli.feature_gates import feature_gates_option
 from headgate.cli.logs import log_options
 from headgate.cli.remote import access_or_give_up, cluster_options, give_up, perform, reach
 from headgate.cli.scheduler import Make, configuration_of, default_configuration, installed_plugins, maker
@@ -28,14 +29,13 @@ from headgate.control.scheduler.board import Board
 from headgate.control.scheduler.preflight import knows_gates, live_owner
 from headgate.control.scheduler.rehearsal import Rehearsal
 from headgate.control.scheduler.shell import keep_scheduling
-from headgate.kube.features import DEFAULTS, listing, parse_features
+from headgate.kube.features import Features
 from headgate.scheduling.configuration.values import Configuration, LeaderElection
 
 COMPONENTS: Final = ("scheduler",)
 _NAME: Final = "headgate"
 _GARBAGE: Final = (20_000, 20, 20)
 """Nodes and pods live long and hold no cycles: looking for garbage as often as Python does costs a twentieth more."""
-_GATES: Final = "; ".join(f"{name}={str(on).lower()}" for name, on in listing(DEFAULTS).items())
 
 
 class Order(msgspec.Struct, frozen=True):
@@ -66,9 +66,7 @@ class Order(msgspec.Struct, frozen=True):
     metavar="LIST",
     help="What to run, separated by commas.",
 )
-@click.option(
-    "--feature-gates", default="", metavar="A=true,B=false", help=f"Switch features on or off. They are: {_GATES}."
-)
+@feature_gates_option
 @click.option(
     "--metrics-listen",
     default="",
@@ -96,7 +94,7 @@ def command(
     context: str,
     config_file: Path | None,
     components: str,
-    feature_gates: str,
+    features: Features,
     metrics_listen: str,
     leader_elect: bool | None,
     names: tuple[str, ...],
@@ -119,9 +117,6 @@ def command(
         raise click.BadParameter(
             f"{', '.join(unknown)} is not one of {', '.join(COMPONENTS)}", param_hint="--components"
         )
-    features = parse_features(feature_gates)
-    if isinstance(features, str):
-        raise click.BadParameter(features, param_hint="--feature-gates")
     if "" in names:
         raise click.BadParameter("a name may not be empty", param_hint="--scheduler-name")
     if config_file is not None and names:

@@ -13,14 +13,12 @@ import msgspec
 from headgate.cli.cluster import run
 from headgate.cli.credentials import Access
 from headgate.cli.event_loop import loop_factory
+from headgate.cli.feature_gates import feature_gates_option
 from headgate.cli.logs import log_options
 from headgate.cli.plan import COMPONENTS, Plan, UpProblem
-from headgate.kube.features import DEFAULTS, listing, parse_features
+from headgate.kube.features import Features
 
 _DEFAULT_LISTEN: Final = "127.0.0.1:6443"
-
-
-_GATES: Final = "; ".join(f"{name}={str(on).lower()}" for name, on in listing(DEFAULTS).items())
 
 
 @click.command(short_help="Start a cluster in this process; kubectl works with it.")
@@ -70,9 +68,7 @@ _GATES: Final = "; ".join(f"{name}={str(on).lower()}" for name, on in listing(DE
     metavar="NAME=QUANTITY",
     help="A further resource of each simulated node, such as nvidia.com/gpu=4. May be repeated.",
 )
-@click.option(
-    "--feature-gates", default="", metavar="A=true,B=false", help=f"Switch features on or off. They are: {_GATES}."
-)
+@feature_gates_option
 @click.option(
     "--allow-privileged",
     type=bool,
@@ -126,7 +122,7 @@ def command(
     node_cpu: str,
     node_memory: str,
     node_resources: tuple[str, ...],
-    feature_gates: str,
+    features: Features,
     allow_privileged: bool,
     event_ttl: str,
     token_file: Path | None,
@@ -144,9 +140,6 @@ def command(
       export KUBECONFIG=.headgate/kubeconfig
       kubectl get nodes
     """
-    features = parse_features(feature_gates)
-    if isinstance(features, str):
-        raise click.BadParameter(features, param_hint="--feature-gates")
     plan = Plan.parse(
         data=data,
         listen=listen,

@@ -1,0 +1,33 @@
+"""The option ``--feature-gates``, for all commands that have it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+import click
+
+from headgate.kube.features import DEFAULTS, Features, listing, parse_features
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_GATES: Final = "; ".join(f"{name}={str(on).lower()}" for name, on in listing(DEFAULTS).items())
+
+
+def _read(context: click.Context, parameter: click.Parameter, value: str) -> Features:
+    features = parse_features(value)
+    if isinstance(features, str):
+        raise click.BadParameter(features)
+    return features
+
+
+def feature_gates_option(command: F) -> F:
+    """The command gets ``features``."""
+    return click.option(
+        "--feature-gates",
+        "features",
+        default="",
+        callback=_read,
+        metavar="A=true,B=false",
+        help=f"Switch features on or off. They are: {_GATES}.",
+    )(command)
