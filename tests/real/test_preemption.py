@@ -120,8 +120,8 @@ def play(arena: Arena, cases: list[Case], number: int) -> list[str]:
     outcomes = {namespace: ours.cycle.place(ours.pod(wire)) for namespace, wire in wires.items()}
 
     def all_decided() -> dict[str, dict[str, Object]] | None:
+        log = scheduler.log.read_text()  # before the list, so that what it says has ended is in the list
         shown = arena.pods()
-        log = scheduler.log.read_text()
         for namespace, outcome in outcomes.items():
             pod = shown[namespace][name]
             if not pod["spec"].get("nodeName") and not said_of(pod):
