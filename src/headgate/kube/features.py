@@ -16,6 +16,8 @@ class Features(msgspec.Struct, frozen=True, kw_only=True):
     """The switches, one field per gate. The defaults are what a kube-apiserver has that is told nothing."""
 
     pod_scheduling_readiness: bool = True
+    queue_allocation_gate: bool = True
+    gang_atomic_ungate: bool = True
     mutable_pod_resources_for_suspended_jobs: bool = False
     mutable_scheduling_directives_for_suspended_jobs: bool = False
     # No gate, but a flag of the same nature: what --allow-privileged says.
@@ -26,17 +28,22 @@ DEFAULTS: Final = Features()
 
 
 class Gate(msgspec.Struct, frozen=True):
+    """``alias``: what others call it."""
+
     name: str
     field: str
+    alias: str = ""
 
 
 GATES: Final = (
     Gate("PodSchedulingReadiness", "pod_scheduling_readiness"),
+    Gate("QueueAllocationGate", "queue_allocation_gate", alias="SchedulingGatesQueueAdmission"),
+    Gate("GangAtomicUngate", "gang_atomic_ungate"),
     Gate("MutablePodResourcesForSuspendedJobs", "mutable_pod_resources_for_suspended_jobs"),
     Gate("MutableSchedulingDirectivesForSuspendedJobs", "mutable_scheduling_directives_for_suspended_jobs"),
 )
 
-_BY_NAME: Final = {gate.name: gate for gate in GATES}
+_BY_NAME: Final = {name: gate for gate in GATES for name in (gate.name, gate.alias) if name}
 
 # The spellings that Go's ParseBool reads, because that is what users of --feature-gates know.
 _BOOLEANS: Final = {

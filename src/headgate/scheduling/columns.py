@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from headgate.scheduling.amounts import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
+from headgate.kube.amounts import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from headgate.scheduling.shape import Shape
 
 Ints = NDArray[np.int64]

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from headgate.kube import quantity
-from headgate.scheduling.amounts import MAX_NODE_AMOUNT, PODS, as_units, find_problem
+from headgate.kube.amounts import MAX_NODE_AMOUNT, PODS, as_units, find_problem
 
 Taints = tuple[Mapping[str, str], ...]
 
@@ -29,7 +29,7 @@ class Node(msgspec.Struct, frozen=True):
     taints: Taints = ()
     unschedulable: bool = False
     allocatable: Mapping[str, int] = msgspec.field(default_factory=dict)
-    """In the units of ``scheduling/amounts.py``, ``pods`` among them."""
+    """In the units of ``kube/amounts.py``, ``pods`` among them."""
     images: tuple[Image, ...] = ()
 
 

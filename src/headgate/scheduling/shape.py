@@ -16,10 +16,10 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from headgate.kube import affinity, quantity
+from headgate.kube.amounts import CPU, MAX_POD_AMOUNT, MEMORY, as_units, find_problem
 from headgate.kube.pods.resources import may_be_pod_level
 from headgate.kube.requests import Amounts, pod_requests
 from headgate.scheduling import parts
-from headgate.scheduling.amounts import CPU, MAX_POD_AMOUNT, MEMORY, as_units, find_problem
 
 Object = Mapping[str, Any]
 

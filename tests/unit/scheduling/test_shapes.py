@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from headgate.scheduling.amounts import MAX_POD_AMOUNT
+from headgate.kube.amounts import MAX_POD_AMOUNT
 from headgate.scheduling.parts import HostPort
 from headgate.scheduling.pod import Pod, Scheduled, read_pod
 from headgate.scheduling.shape import Shapes

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from headgate.scheduling.amounts import CPU, MEMORY, is_scalar
+from headgate.kube.amounts import CPU, MEMORY, is_scalar
 from headgate.scheduling.columns import Indices, Ints, Rows, pick
 from headgate.scheduling.nodes import NodeMatrix
 from headgate.scheduling.normalizing import MAX_SCORE

@@ -12,9 +12,9 @@ from typing import Final
 import msgspec
 import numpy as np
 
+from headgate.kube.amounts import PODS
 from headgate.kube.pods.resources import is_native
 from headgate.scheduling import events
-from headgate.scheduling.amounts import PODS
 from headgate.scheduling.columns import Indices, Ints, Rows, pick
 from headgate.scheduling.contract import READS_PODS, Reads, Reason, State
 from headgate.scheduling.guards import freed_pod, new_node, old_node

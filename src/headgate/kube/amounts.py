@@ -1,4 +1,4 @@
-"""Resource amounts as the plain integers that a node matrix adds and compares.
+"""Resource amounts as the plain integers that the engines add and compare.
 
 CPU counts in thousandths, everything else in whole units, both rounded up. Kubernetes keeps them in 64 bits and lets
 them wrap; here an amount that no machine has is refused by name before it reaches a column, so that sums, and scores
@@ -43,6 +43,13 @@ def is_scalar(name: str) -> bool:
 
 def units(name: str, amount: Quantity) -> int:
     return amount.milli_value() if name == CPU else amount.value()
+
+
+def as_text(name: str, amount: int) -> str:
+    """As people write it, and as :func:`units` reads it back."""
+    if name != CPU:
+        return str(amount)
+    return f"{amount}m" if amount % 1000 else str(amount // 1000)
 
 
 def find_problem(listed: Mapping[str, Any] | None, path: str, limit: int) -> str:

@@ -1,0 +1,65 @@
+"""A pod as its queue sees it: what it asks for, where it belongs, and how far its admission went.
+
+A frozen value; whoever reads pods makes one (``scheduling/``). Which queue it counts in, what it holds there and
+whether it may go on is the engine's to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+import msgspec
+
+from headgate.capacity.names import GATE, GROUP_NAMES, OPT_IN, QUEUE_NAME, STAMP, TASK_SPEC
+from headgate.capacity.stamp import Stamp, read_stamp
+
+ANNOTATIONS: Final = frozenset({OPT_IN, QUEUE_NAME, *GROUP_NAMES, TASK_SPEC, STAMP})
+"""Those that a task is read from."""
+NOTHING: Final[Mapping[str, int]] = MappingProxyType({})
+
+
+class Task(msgspec.Struct, frozen=True, gc=False):
+    """``requests`` in units, without zeros. ``group``: the PodGroup in the same namespace; empty for a bare pod.
+    ``queue``: what the pod itself names. ``stamp``: only one that counts. ``leaving``: terminal, or being deleted."""
+
+    uid: str
+    namespace: str
+    name: str
+    requests: Mapping[str, int] = NOTHING
+    priority: int = 0
+    created_s: float = 0.0
+    group: str = ""
+    queue: str = ""
+    role: str = ""
+    opted_in: bool = False
+    gates: tuple[str, ...] = ()
+    stamp: Stamp | None = None
+    node_name: str = ""
+    leaving: bool = False
+
+    @property
+    def has_our_gate(self) -> bool:
+        return GATE in self.gates
+
+    @property
+    def has_foreign_gate(self) -> bool:
+        """Somebody else has to lift it; until then the pod is none of our business. So is a gate of ours on a pod that
+        did not opt in: nobody asked us to lift it."""
+        return any(gate != GATE for gate in self.gates)
+
+    @property
+    def is_best_effort(self) -> bool:
+        return not self.requests
+
+
+def read_annotations(annotations: Mapping[str, str], uid: str) -> dict[str, object]:
+    """The fields of a task that its annotations say."""
+    return {
+        "group": next((annotations[each] for each in GROUP_NAMES if annotations.get(each)), ""),
+        "queue": annotations.get(QUEUE_NAME) or "",
+        "role": annotations.get(TASK_SPEC) or "",
+        "opted_in": annotations.get(OPT_IN) == "true",
+        "stamp": read_stamp(annotations.get(STAMP), uid),
+    }
