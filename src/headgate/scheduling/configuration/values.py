@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from headgate.capacity.settings import Settings
 from headgate.kube.affinity import NodeSelector, PreferredNodes
 
 DEFAULT_SCHEDULER: Final = "default-scheduler"
@@ -108,6 +109,9 @@ class Profile(msgspec.Struct, frozen=True):
     args: Mapping[str, Args]
     percentage_of_nodes_to_score: int | None = None
     """``None``: what the configuration says for all profiles."""
+    queues: Settings | None = None
+    """Of a profile of kind *queues*: pods come in the order of their queues, jobs and tasks. ``None``: of kind *pods*,
+    in the order of ``queueSort``."""
 
     def plugins(self) -> tuple[str, ...]:
         """Every plugin that runs at some point, once, in order."""

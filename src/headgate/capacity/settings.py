@@ -1,0 +1,114 @@
+"""What the queues are told to do: actions in order, and plugins in tiers, each with what it has a say in.
+
+The words are those of ``volcano-scheduler.conf``, which ``scheduling/configuration/conf.py`` reads into these values.
+A plugin has a say at its *points* (:data:`SERVES`) unless it is switched off there. Within a tier all have to agree,
+and the first tier that says anything decides; where things are put in order, the first plugin that tells two apart
+does. What nodes a plugin filters and scores is ``scheduling/``'s to read; everything else is this room's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+ENQUEUE: Final = "enqueue"
+ALLOCATE: Final = "allocate"
+BACKFILL: Final = "backfill"
+PREEMPT: Final = "preempt"
+RECLAIM: Final = "reclaim"
+ACTIONS: Final = (ENQUEUE, ALLOCATE, BACKFILL, PREEMPT, RECLAIM)
+
+SERVES: Final[Mapping[str, tuple[str, ...]]] = {
+    "priority": ("jobOrder", "taskOrder", "preemptable"),
+    "gang": ("jobOrder", "jobReady", "jobPipelined", "jobStarving", "preemptable", "reclaimable"),
+    "conformance": ("preemptable", "reclaimable"),
+    "overcommit": ("jobEnqueued",),
+    "drf": ("jobOrder", "preemptable"),
+    "predicates": ("predicate",),
+    "capacity": ("queueOrder", "allocatable", "jobEnqueued", "preemptive", "reclaimable"),
+    "proportion": ("queueOrder", "allocatable", "jobEnqueued", "overused", "preemptive", "reclaimable"),
+    "nodeorder": ("nodeOrder",),
+    "binpack": ("nodeOrder",),
+}
+"""The plugins that there are, and the points where each has a say."""
+SWITCHED: Final = frozenset(
+    {"jobOrder", "taskOrder", "queueOrder", "jobEnqueued", "preemptable", "reclaimable", "predicate", "nodeOrder"}
+)
+"""The points where a plugin can be switched off and still do the rest."""
+
+Argument = bool | int | float | str
+
+
+class Plugin(msgspec.Struct, frozen=True):
+    """``off``: the points where it has no say. ``arguments``: those that are given, checked, by their own names."""
+
+    name: str
+    off: frozenset[str] = frozenset()
+    arguments: Mapping[str, Argument] = {}
+
+
+Tiers = tuple[tuple[Plugin, ...], ...]
+
+DEFAULT_ACTIONS: Final = (ENQUEUE, ALLOCATE, BACKFILL, PREEMPT)
+DEFAULT_TIERS: Final[Tiers] = (
+    (Plugin("priority"), Plugin("gang", frozenset({"preemptable"})), Plugin("conformance")),
+    (Plugin("drf", frozenset({"preemptable"})), Plugin("predicates"), Plugin("capacity"), Plugin("nodeorder")),
+)
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """``gangs_whole``: the feature gate GangAtomicUngate. ``action_arguments``: by action, as a plugin's."""
+
+    actions: tuple[str, ...] = DEFAULT_ACTIONS
+    tiers: Tiers = DEFAULT_TIERS
+    action_arguments: Mapping[str, Mapping[str, Argument]] = {}
+    gangs_whole: bool = True
+
+    def runs(self, action: str) -> bool:
+        return action in self.actions
+
+    def plugin(self, name: str) -> Plugin | None:
+        """The first of this name: a plugin has the same arguments wherever it stands."""
+        return next((each for tier in self.tiers for each in tier if each.name == name), None)
+
+    def has_say(self, plugin: str, point: str) -> bool:
+        return any(plugin in tier for tier in self.voters(point))
+
+    def voters(self, point: str) -> tuple[tuple[str, ...], ...]:
+        """The plugins with a say at the point, tier by tier; tiers without any are left out."""
+        tiers = (
+            tuple(each.name for each in tier if point in SERVES[each.name] and point not in each.off)
+            for tier in self.tiers
+        )
+        return tuple(tier for tier in tiers if tier)
+
+    def order(self, point: str) -> tuple[str, ...]:
+        """The plugins that put things in order at the point (``queueOrder``, ``jobOrder``, ``taskOrder``)."""
+        return tuple(dict.fromkeys(name for tier in self.voters(point) for name in tier))
+
+    @property
+    def has_limits(self) -> bool:
+        """Whether queues have limits at all: by ``capacity``, or by ``proportion``."""
+        return bool(self.voters("allocatable"))
+
+    @property
+    def ancestor_reclaim_level(self) -> int:
+        """How many levels above a leaf may say that it deserves more."""
+        return int(self._argument("capacity", "ancestorReclaimLevel", 0))
+
+    @property
+    def overcommit_factor(self) -> float | None:
+        """How much of the nodes groups may wait for that did not opt in; ``None``: as much as they like."""
+        if not self.has_say("overcommit", "jobEnqueued"):
+            return None
+        return float(self._argument("overcommit", "overcommit-factor", 1.2))
+
+    def _argument(self, plugin: str, name: str, default: float) -> float:
+        found = self.plugin(plugin)
+        value = default if found is None else found.arguments.get(name, default)
+        return default if isinstance(value, str) else value
+
+
+DEFAULTS: Final = Settings()

@@ -1,0 +1,38 @@
+"""What queues are told to do: who has a say where, in which order."""
+
+from __future__ import annotations
+
+from headgate.capacity.settings import DEFAULTS, SERVES, SWITCHED, Plugin, Settings
+
+
+def test_tiers_vote_in_their_order_and_without_those_that_are_switched_off() -> None:
+    tiers = (
+        (Plugin("gang", frozenset({"preemptable"})), Plugin("conformance")),
+        (Plugin("nodeorder"),),
+        (Plugin("priority"),),
+    )
+    settings = Settings(tiers=tiers)
+    assert settings.voters("preemptable") == (("conformance",), ("priority",))
+    assert settings.order("jobOrder") == ("gang", "priority")
+    assert not settings.has_say("gang", "preemptable")
+    assert not settings.has_limits
+
+
+def test_by_default_jobs_come_by_priority_then_gangs_that_are_not_ready_then_by_their_share() -> None:
+    assert DEFAULTS.order("jobOrder") == ("priority", "gang", "drf")
+    assert DEFAULTS.order("taskOrder") == ("priority",)
+    assert DEFAULTS.order("queueOrder") == ("capacity",)
+    assert DEFAULTS.has_limits
+    assert DEFAULTS.overcommit_factor is None
+    assert not DEFAULTS.runs("reclaim")
+
+
+def test_arguments_stand_under_their_own_names() -> None:
+    factor, level = {"overcommit-factor": 2.5}, {"ancestorReclaimLevel": 2}
+    settings = Settings(tiers=((Plugin("overcommit", arguments=factor), Plugin("capacity", arguments=level)),))
+    assert (settings.overcommit_factor, settings.ancestor_reclaim_level) == (2.5, 2)
+    assert Settings(tiers=((Plugin("overcommit"),),)).overcommit_factor == 1.2
+
+
+def test_whatever_can_be_switched_off_is_served_by_some_plugin() -> None:
+    assert {point for points in SERVES.values() for point in points} >= SWITCHED
