@@ -10,13 +10,14 @@ WORKERS ?= 2
 # A start that compiles six hundred modules first is not a quick one, and the suites start many processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup up test check kube bench torture lock clean
+.PHONY: help setup up test check kube karpenter bench torture lock clean
 
 help:
 	@echo 'make up      start a cluster in this process (ARGS="--nodes 10" passes options on)'
 	@echo 'make test    run the whole test suite (ARGS="-k gates" passes options on)'
 	@echo 'make check   ruff, mypy, import-linter'
 	@echo 'make kube    build the real Kubernetes binaries that the comparison suites need'
+	@echo 'make karpenter  build Karpenter and kwok, which the autoscaler suite runs beside them'
 	@echo 'make bench   measure'
 	@echo 'make torture kill, pause, flip and compact for hours (ARGS="kills --kills 100" for less)'
 	@echo 'make lock    compile requirements/*.in into hashed requirements/*.txt'
@@ -46,7 +47,10 @@ check: setup
 	$(BIN)/lint-imports
 
 kube:
-	@$(PYTHON) tools/kube/build.py
+	@$(PYTHON) tools/kube/build.py kube
+
+karpenter:
+	@$(PYTHON) tools/kube/build.py karpenter
 
 bench: setup
 	PYTHONPATH=tests $(BIN)/python -m bench $(ARGS)

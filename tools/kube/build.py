@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Builds the real Kubernetes binaries that the comparison suites talk to (`make kube`).
+"""Builds the real binaries that the comparison suites talk to: Kubernetes (`make kube`), Karpenter (`make karpenter`).
 
-The pins are the two Go modules beside this file; they hold no Go code, only `tool` lines. The binaries go into a cache
+The pins are the Go modules beside this file; they hold no Go code, only `tool` lines. The binaries go into a cache
 folder outside the tree that is named after the pinned versions, one by one and by rename, so that an interrupted build
 leaves no half-written file and goes on where it stopped. `HEADGATE_KUBE_BIN` names a folder of binaries instead.
 This file does not start anything: `tests/harness/real.py` does. Standard library only, it runs before there is a venv.
@@ -18,10 +18,9 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 HERE = Path(__file__).resolve().parent
-COMMANDS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
-BINARIES = ("etcd", *COMMANDS)
 STAMP = "pins.sha256"
 
 
@@ -29,46 +28,89 @@ class Trouble(Exception):
     """What the user has to do something about, in one line."""
 
 
-def pinned(module: str, requirement: str) -> str:
-    """The version of `requirement` in the go.mod of `module`."""
-    found = re.search(
-        rf"^\s*(?:require )?{re.escape(requirement)} (v\S+)", (HERE / module / "go.mod").read_text(), re.M
-    )
+class Module(NamedTuple):
+    """One of the Go modules beside this file."""
+
+    folder: str
+    requirement: str
+    """What it is there to build: this one's version names the cache folder."""
+    packages: dict[str, str]
+    """The binaries, and the package that each is built from."""
+    manifests: tuple[str, ...] = ()
+    """Files of the required module that its users need too, as patterns; they are copied beside the binaries."""
+
+
+class Set(NamedTuple):
+    """What one target of the Makefile builds."""
+
+    name: str
+    what: str
+    minutes: int
+    modules: tuple[Module, ...]
+
+    def homes(self) -> dict[str, Module]:
+        return {binary: module for module in self.modules for binary in module.packages}
+
+
+_COMMANDS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
+ETCD = Module("etcd", "go.etcd.io/etcd/server/v3", {"etcd": "go.etcd.io/etcd/server/v3"})
+KUBERNETES = Module("kubernetes", "k8s.io/kubernetes", {name: f"k8s.io/kubernetes/cmd/{name}" for name in _COMMANDS})
+KARPENTER = Module(
+    "karpenter",
+    "sigs.k8s.io/karpenter",
+    {"karpenter": "sigs.k8s.io/karpenter/kwok"},
+    ("pkg/apis/crds/*.yaml", "kwok/apis/crds/*.yaml"),
+)
+KWOK = Module(
+    "kwok",
+    "sigs.k8s.io/kwok",
+    {"kwok": "sigs.k8s.io/kwok/cmd/kwok"},
+    ("kustomize/stage/node/fast/node-*.yaml", "kustomize/stage/pod/fast/pod-*.yaml"),
+)
+
+SETS = {
+    "kube": Set("kube", "the real Kubernetes binaries", 6, (ETCD, KUBERNETES)),
+    "karpenter": Set("karpenter", "Karpenter for simulated nodes", 4, (KARPENTER, KWOK)),
+}
+
+
+def pinned(module: Module) -> str:
+    """The version of what the module is there to build."""
+    text = (HERE / module.folder / "go.mod").read_text()
+    found = re.search(rf"^\s*(?:require )?{re.escape(module.requirement)} (v\S+)", text, re.M)
     if found is None:
-        raise Trouble(f"tools/kube/{module}/go.mod does not require {requirement}: restore that line")
+        raise Trouble(f"tools/kube/{module.folder}/go.mod does not require {module.requirement}: restore that line")
     return found[1]
 
 
-def kubernetes_version() -> str:
-    return pinned("kubernetes", "k8s.io/kubernetes")
-
-
-def etcd_version() -> str:
-    return pinned("etcd", "go.etcd.io/etcd/server/v3")
-
-
-def pins() -> str:
+def pins(chosen: Set) -> str:
     """A fingerprint of everything that decides what the binaries are, the indirect modules included."""
     digest = hashlib.sha256()
-    for module in ("etcd", "kubernetes"):
+    for module in chosen.modules:
         for name in ("go.mod", "go.sum"):
-            digest.update((HERE / module / name).read_bytes())
+            digest.update((HERE / module.folder / name).read_bytes())
     return digest.hexdigest()
 
 
-def binaries_dir() -> Path:
+def binaries_dir(chosen: Set) -> Path:
     """Where the binaries are, or will be."""
     given = os.environ.get("HEADGATE_KUBE_BIN")
     if given:
         return Path(given).expanduser().resolve()
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return cache / "headgate" / "kube" / f"{kubernetes_version()}-etcd-{etcd_version()}"
+    if chosen.name == "kube":
+        return cache / "headgate" / "kube" / f"{pinned(KUBERNETES)}-etcd-{pinned(ETCD)}"
+    return cache / "headgate" / "karpenter" / f"{pinned(KARPENTER)}-kwok-{pinned(KWOK)}"
 
 
-def says_its_version(binary: Path) -> bool:
+def is_sound(binary: Path, module: Module) -> bool:
     """A truncated file does not run; a binary of another version says so."""
+    version = pinned(module)
+    if module in (KARPENTER, KWOK):  # neither says its version unless built by its own makefile; the linker does
+        line = f"\t{module.requirement}\t{version}\t".encode()
+        return os.access(binary, os.X_OK) and line in binary.read_bytes()
     arguments = ["version", "--client"] if binary.name == "kubectl" else ["--version"]
-    wanted = etcd_version().removeprefix("v") if binary.name == "etcd" else kubernetes_version()
+    wanted = version.removeprefix("v") if module is ETCD else version
     try:
         done = subprocess.run([str(binary), *arguments], capture_output=True, text=True, timeout=60)
     except (OSError, subprocess.TimeoutExpired):
@@ -76,26 +118,27 @@ def says_its_version(binary: Path) -> bool:
     return done.returncode == 0 and wanted in done.stdout.split()
 
 
-def missing(folder: Path) -> list[str]:
+def missing(chosen: Set, folder: Path) -> list[str]:
     """The binaries that have to be built; a stamp of other pins makes that all of them."""
     stamp = folder / STAMP
-    if stamp.exists() and stamp.read_text().strip() != pins():
-        return list(BINARIES)
-    return [name for name in BINARIES if not says_its_version(folder / name)]
+    homes = chosen.homes()
+    if stamp.exists() and stamp.read_text().strip() != pins(chosen):
+        return list(homes)
+    return [name for name, module in homes.items() if not is_sound(folder / name, module)]
 
 
-def go_command() -> str:
-    """A Go toolchain that is new enough for both modules."""
+def go_command(chosen: Set) -> str:
+    """A Go toolchain that is new enough for all modules of the set."""
     wanted = max(
         (int(major), int(minor))
-        for module in ("etcd", "kubernetes")
-        for major, minor in re.findall(r"^go (\d+)\.(\d+)", (HERE / module / "go.mod").read_text(), re.M)
+        for module in chosen.modules
+        for major, minor in re.findall(r"^go (\d+)\.(\d+)", (HERE / module.folder / "go.mod").read_text(), re.M)
     )
     needed = f"Go {wanted[0]}.{wanted[1]} or newer"
-    remedy = "install it from https://go.dev/dl or set HEADGATE_KUBE_BIN to a folder with " + ", ".join(BINARIES)
+    remedy = "install it from https://go.dev/dl or set HEADGATE_KUBE_BIN to a folder with " + ", ".join(chosen.homes())
     go = shutil.which("go")
     if go is None:
-        raise Trouble(f"{needed} is needed to build the real Kubernetes binaries and no `go` is on the PATH: {remedy}")
+        raise Trouble(f"{needed} is needed to build {chosen.what} and no `go` is on the PATH: {remedy}")
     environment = {**os.environ, "GOTOOLCHAIN": "local"}
     answer = subprocess.run([go, "env", "GOVERSION"], capture_output=True, text=True, env=environment, cwd="/")
     found = re.match(r"go(\d+)\.(\d+)", answer.stdout)
@@ -104,84 +147,102 @@ def go_command() -> str:
     return go
 
 
-def package_of(name: str) -> str:
-    return "go.etcd.io/etcd/server/v3" if name == "etcd" else f"k8s.io/kubernetes/cmd/{name}"
-
-
-def link_flags(name: str) -> str:
-    if name == "etcd":
+def link_flags(module: Module) -> str:
+    if module is not KUBERNETES:
         return "-s -w"
-    version = kubernetes_version()
+    version = pinned(module)
     major, minor, _ = version.removeprefix("v").split(".")
     variable = "-X k8s.io/component-base/version."
     return f"-s -w {variable}gitVersion={version} {variable}gitMajor={major} {variable}gitMinor={minor}"
 
 
-def build_one(go: str, name: str, folder: Path) -> None:
-    module = HERE / ("etcd" if name == "etcd" else "kubernetes")
-    unfinished = folder / f".{name}.{os.getpid()}"
+def run_go(go: str, module: Module, *arguments: str) -> str:
     environment = {
         **os.environ,
         "CGO_ENABLED": "0",
         "GOFLAGS": "-buildvcs=false -mod=readonly",
         "GOTOOLCHAIN": "local",
     }
-    command = [go, "build", "-trimpath", "-ldflags", link_flags(name), "-o", str(unfinished), package_of(name)]
+    folder = HERE / module.folder
+    done = subprocess.run([go, *arguments], cwd=folder, env=environment, capture_output=True, text=True)
+    if done.returncode != 0:
+        last = done.stderr.strip().splitlines()[-1:] or ["no message"]
+        raise Trouble(f"go {arguments[0]} failed in tools/kube/{module.folder}: {last[0]}")
+    return done.stdout.strip()
+
+
+def build_one(go: str, name: str, module: Module, folder: Path) -> None:
+    unfinished = folder / f".{name}.{os.getpid()}"
     try:
-        done = subprocess.run(command, cwd=module, env=environment, capture_output=True, text=True)
-        if done.returncode != 0:
-            last = done.stderr.strip().splitlines()[-1:] or ["no message"]
-            raise Trouble(f"building {name} failed in tools/kube/{module.name}: {last[0]} (run: make kube)")
+        flags = ("-trimpath", "-ldflags", link_flags(module), "-o", str(unfinished))
+        run_go(go, module, "build", *flags, module.packages[name])
         os.replace(unfinished, folder / name)
     finally:
         unfinished.unlink(missing_ok=True)
 
 
-def build() -> None:
-    folder = binaries_dir()
-    given = "HEADGATE_KUBE_BIN" in os.environ and bool(os.environ["HEADGATE_KUBE_BIN"])
-    if given:
-        absent = [name for name in BINARIES if not os.access(folder / name, os.X_OK)]
+def copy_manifests(go: str, module: Module, folder: Path) -> None:
+    if not module.manifests:
+        return
+    source = Path(run_go(go, module, "list", "-m", "-f", "{{.Dir}}", module.requirement))
+    place = folder / f"{module.folder}-manifests"
+    place.mkdir(exist_ok=True)
+    for pattern in module.manifests:
+        for file in sorted(source.glob(pattern)):
+            (place / file.name).write_bytes(file.read_bytes())
+
+
+def build(chosen: Set) -> None:
+    folder, homes = binaries_dir(chosen), chosen.homes()
+    if os.environ.get("HEADGATE_KUBE_BIN"):
+        absent = [name for name in homes if not os.access(folder / name, os.X_OK)]
         if absent:
             raise Trouble(f"HEADGATE_KUBE_BIN={folder} has no {', '.join(absent)}: add them or unset the variable")
-        print(f"kube: using the binaries in {folder} (HEADGATE_KUBE_BIN)")
+        print(f"{chosen.name}: using the binaries in {folder} (HEADGATE_KUBE_BIN)")
         return
-    todo = missing(folder)
-    versions = f"Kubernetes {kubernetes_version()}, etcd {etcd_version()}"
-    if not todo:
-        (folder / STAMP).write_text(pins() + "\n")
-        print(f"kube: complete in {folder} ({versions})")
+    todo = missing(chosen, folder)
+    versions = ", ".join(f"{module.folder} {pinned(module)}" for module in chosen.modules)
+    copies = any(module.manifests for module in chosen.modules)
+    if not todo and (not copies or (folder / STAMP).exists()):
+        (folder / STAMP).write_text(pins(chosen) + "\n")
+        print(f"{chosen.name}: complete in {folder} ({versions})")
         return
-    go = go_command()
+    go = go_command(chosen)
     folder.mkdir(parents=True, exist_ok=True)
     # Whatever the stamp said is untrue from here until the last binary is in place.
     (folder / STAMP).unlink(missing_ok=True)
-    print(f"kube: building {', '.join(todo)} ({versions}) into {folder}; about 6 minutes from cold caches", flush=True)
+    if todo:
+        duration = f"about {chosen.minutes} minutes from cold caches"
+        print(f"{chosen.name}: building {', '.join(todo)} ({versions}) into {folder}; {duration}", flush=True)
     for number, name in enumerate(todo, 1):
         started = time.monotonic()
-        print(f"kube: [{number}/{len(todo)}] {name} …", flush=True)
-        build_one(go, name, folder)
-        print(f"kube: [{number}/{len(todo)}] {name} built in {time.monotonic() - started:.0f} s", flush=True)
-    wrong = [name for name in BINARIES if not says_its_version(folder / name)]
+        print(f"{chosen.name}: [{number}/{len(todo)}] {name} …", flush=True)
+        build_one(go, name, homes[name], folder)
+        print(f"{chosen.name}: [{number}/{len(todo)}] {name} built in {time.monotonic() - started:.0f} s", flush=True)
+    for module in chosen.modules:
+        copy_manifests(go, module, folder)
+    wrong = [name for name, module in homes.items() if not is_sound(folder / name, module)]
     if wrong:
         raise Trouble(
-            f"{', '.join(wrong)} in {folder} does not run or has another version: delete it and run make kube"
+            f"{', '.join(wrong)} in {folder} does not run or has another version: delete it and run make {chosen.name}"
         )
-    (folder / STAMP).write_text(pins() + "\n")
-    print(f"kube: complete in {folder}")
+    (folder / STAMP).write_text(pins(chosen) + "\n")
+    print(f"{chosen.name}: complete in {folder}")
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Build the real Kubernetes binaries by pinned version.")
+    parser = argparse.ArgumentParser(description="Build real binaries by pinned version.")
+    parser.add_argument("set", nargs="?", choices=sorted(SETS), default="kube", help="what to build")
     parser.add_argument("--print-dir", action="store_true", help="print the folder of the binaries and do nothing else")
     asked = parser.parse_args()
+    chosen = SETS[asked.set]
     try:
         if asked.print_dir:
-            print(binaries_dir())
+            print(binaries_dir(chosen))
         else:
-            build()
+            build(chosen)
     except Trouble as trouble:
-        print(f"kube: {trouble}", file=sys.stderr)
+        print(f"{chosen.name}: {trouble}", file=sys.stderr)
         return 1
     return 0
 
