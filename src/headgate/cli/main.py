@@ -12,7 +12,8 @@ import headgate
 from headgate.cli.logs import log_options, set_up
 
 _COMMANDS: Final = {
-    name: f"headgate.cli.{name}" for name in ("backup", "check", "config", "gates", "restore", "run", "up")
+    name: f"headgate.cli.{name.replace('-', '_')}"
+    for name in ("backup", "check", "config", "gates", "install-crds", "restore", "run", "up")
 }
 
 
@@ -38,6 +39,7 @@ def main() -> None:
     No cluster?   headgate up            starts one in this process; kubectl works with it
     A cluster?    headgate run           schedules its pods that ask for it
     Its data      headgate backup FILE   copies it while the server runs; see also restore and check
+    Its kinds     headgate install-crds  brings the kinds Queue and PodGroup to it
     Its gates     headgate gates list -A   says which hold pods back; see also gates lift
     Scheduling    headgate config check FILE   says what is wrong with a scheduler configuration
     """

@@ -35,10 +35,14 @@ from headgate.apiserver.http.tls.shell import TlsFiles
 from headgate.apiserver.kinds.builtin import BUILTIN
 from headgate.apiserver.shell import Endpoint
 from headgate.apiserver.tls.shell import Certificates, ensure, keep_valid
+from headgate.capacity.definitions import DEFINITIONS, FIRST_QUEUES
+from headgate.capacity.names import QUEUES
 from headgate.cli import bootstrap
 from headgate.cli.credentials import ISSUER, Access, Credentials, load_credentials
 from headgate.cli.inprocess import in_process
+from headgate.cli.install_crds import carry_out
 from headgate.cli.plan import Plan, UpProblem
+from headgate.client import installing
 from headgate.client.transport import Transport
 from headgate.kube import timestamps
 from headgate.kube.protobuf import Messages
@@ -132,6 +136,20 @@ async def _write_first_objects(plan: Plan, api: Api, served: Served, port: int) 
     with api.webhooks.asleep():
         await bootstrap.create_missing(first, bootstrap_objects(_address(plan.host), port, today))
         await bootstrap.bring_up_to_date(first, default_policy(), reconcile)
+        if "scheduler" in plan.components:
+            await _write_queues(served.client(installing.MANAGER))
+
+
+async def _write_queues(client: Transport) -> None:
+    """The kinds that our scheduler serves, also in a folder that is older than they are."""
+    for definition in DEFINITIONS:
+        _checked(await carry_out(client, installing.install(definition)))
+    _checked(await carry_out(client, installing.create_missing(QUEUES, FIRST_QUEUES)))
+
+
+def _checked(result: object) -> None:
+    if isinstance(result, installing.Refused):
+        raise UpProblem(f"cannot write the first objects: {result.text}")
 
 
 def _serve_on(plan: Plan, endpoint: Endpoint, sock: socket.socket, certificates: Certificates) -> HttpServer:

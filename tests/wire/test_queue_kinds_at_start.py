@@ -1,0 +1,36 @@
+"""Queue and PodGroup in ``headgate up``: there from its first moment, also in a folder that is older than they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness.cluster import Cluster
+from harness.queues import QUEUES
+
+ALL = ("--nodes", "0", "--components", "apiserver,scheduler")
+GROUPS = "/apis/scheduling.volcano.sh/v1beta1/podgroups"
+
+
+def names(cluster: Cluster) -> list[str]:
+    return [each["metadata"]["name"] for each in cluster.ask("GET", QUEUES)[1]["items"]]
+
+
+def test_a_new_cluster_has_the_kinds_and_two_queues_when_it_says_ready(tmp_path: Path) -> None:
+    with Cluster(tmp_path / "data", *ALL) as cluster:
+        assert names(cluster) == ["default", "root"]
+        assert cluster.ask("GET", GROUPS)[1]["items"] == []
+
+
+def test_a_folder_that_is_older_than_the_kinds_gets_them_and_what_was_changed_stays(tmp_path: Path) -> None:
+    with Cluster(tmp_path / "data", "--components", "apiserver") as bare:
+        groups = [each["name"] for each in bare.ask("GET", "/apis")[1]["groups"]]
+        assert "scheduling.volcano.sh" not in groups
+        bare.stop()
+    with Cluster(tmp_path / "data", *ALL) as first:
+        found = first.ask("GET", f"{QUEUES}/default")[1]
+        found["spec"]["capability"] = {"cpu": "7"}
+        assert first.ask("PUT", f"{QUEUES}/default", found)[0] == 200
+        first.stop()
+    with Cluster(tmp_path / "data", *ALL) as second:
+        assert names(second) == ["default", "root"]
+        assert second.ask("GET", f"{QUEUES}/default")[1]["spec"]["capability"] == {"cpu": "7"}
