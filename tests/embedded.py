@@ -20,6 +20,7 @@ from headgate.apiserver.access.accounts import Accounts
 from headgate.apiserver.access.jwt import Key
 from headgate.apiserver.access.user import User
 from headgate.apiserver.api import Api
+from headgate.apiserver.builtin.plugins import Table
 from headgate.apiserver.handle import handle
 from headgate.apiserver.kinds.builtin import BUILTIN
 from headgate.apiserver.messages import (
@@ -78,6 +79,7 @@ class Embedded:
         keeps_quota: bool = False,
         users: Mapping[str, User] | None = None,
         audit_level: AuditLevel | None = None,
+        guests: Table | None = None,
     ) -> None:
         store = store or Store()
         self.audited: list[dict[str, Any]] = []
@@ -92,6 +94,7 @@ class Embedded:
             accounts=Accounts("https://issuer.example", signing_key(), store),
             keeps_quota=keeps_quota,
             audit_level=audit_level,
+            guests=guests,
         )
         self.epoch_s = 1_700_000_000.0
         self.disk_error: str | None = None

@@ -17,7 +17,7 @@ from harness.embedded import EmbeddedServer
 from harness.objects import binding, gated
 from harness.server import JSON_TYPE, Answer
 
-OFF = ("--feature-gates=PodSchedulingReadiness=false",)
+OFF = ("--feature-gates=PodSchedulingReadiness=false,QueueAllocationGate=false",)
 ON = ("--feature-gates=PodSchedulingReadiness=true",)
 PODS = "/api/v1/namespaces/default/pods"
 MERGE = {"Content-Type": "application/merge-patch+json"}

@@ -275,7 +275,8 @@ def test_a_pod_that_was_tightened_and_resized_while_gated_is_scheduled_by_what_i
 
 
 def test_a_scheduler_that_ignores_gates_asks_a_server_that_minds_them_once(server: Server, tmp_path: Path) -> None:
-    off = ("--feature-gates", "PodSchedulingReadiness=false", "--no-leader-elect", "--metrics-listen", "127.0.0.1:0")
+    gates = "PodSchedulingReadiness=false,QueueAllocationGate=false"
+    off = ("--feature-gates", gates, "--no-leader-elect", "--metrics-listen", "127.0.0.1:0")
     scheduler = SchedulerProcess(server, tmp_path / "off.log", "--scheduler-name", "off", *off)
     try:
         create_pod(server, gated("minded", schedulerName="off"))

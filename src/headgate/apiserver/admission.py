@@ -3,8 +3,9 @@
 ``admit_*`` may change the new object before it is prepared and validated; ``validate_*`` only refuses, at the very
 end. Both are generators: somebody may have to be asked who is not here, and until the answer comes other writes go on.
 Whoever calls them looks at the store again afterwards. The built-in plugins are pure functions in
-``apiserver/builtin/``; here they get their view of the cluster. After them the webhooks are asked
-(``apiserver/webhooks/``); if one of those changed the object, the plugins see it once more.
+``apiserver/builtin/``; here they get their view of the cluster. After them come the guests (``Api.guests``: steps that
+the server was handed at its start), then webhooks are asked (``apiserver/webhooks/``); if one of those changed the
+object, plugins and guests see it once more.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from functools import lru_cache
 from typing import Any, Final
 
 from headgate.apiserver import options, records
-from headgate.apiserver.builtin.attributes import Attributes, Operation
-from headgate.apiserver.builtin.plugins import mutate, validate
+from headgate.apiserver.builtin import plugins
+from headgate.apiserver.builtin.attributes import Attributes, Operation, View
 from headgate.apiserver.call import Call
 from headgate.apiserver.custom import upkeep
 from headgate.apiserver.messages import Effect
@@ -62,7 +63,7 @@ def validate_update(call: Call, new: Object, old: Object) -> Validating:
 def validate_delete(call: Call, obj: Object, wanted: options.DeleteOptions) -> Validating:
     """A delete leaves nothing to change, so both phases follow at once."""
     attributes, view = _attributes(call, "DELETE", obj, dry_run=wanted.dry_run), _view(call)
-    refusal = mutate(attributes, {}, obj, view) or validate(attributes, {}, obj, view)
+    refusal = _mutate(call, attributes, {}, obj, view) or _refuse(call, attributes, {}, obj, view)
     if refusal is not None:
         return refusal
     write = _write(call, attributes, options.delete_options_object(wanted))
@@ -77,7 +78,7 @@ def validate_delete(call: Call, obj: Object, wanted: options.DeleteOptions) -> V
 
 def _admit(call: Call, attributes: Attributes, new: Object, old: Object | None) -> Admitting:
     view = _view(call)
-    refusal = mutate(attributes, new, old, view)
+    refusal = _mutate(call, attributes, new, old, view)
     if refusal is not None:
         return refusal
     matches = dispatch.matching(call, "mutating", attributes.operation)
@@ -86,7 +87,7 @@ def _admit(call: Call, attributes: Attributes, new: Object, old: Object | None) 
     write, rounds = _write(call, attributes), dispatch.Rounds()
     made = yield from dispatch.mutate(call, write, matches, new, old, rounds)
     if rounds.changed and isinstance(made, dict):
-        refusal = mutate(attributes, made, old, view)
+        refusal = _mutate(call, attributes, made, old, view)
         if refusal is not None:
             return refusal
         rounds.second = True
@@ -94,6 +95,14 @@ def _admit(call: Call, attributes: Attributes, new: Object, old: Object | None) 
     if made is None or isinstance(made, status.ApiError):
         return made or new
     return _with_readable_owners(call, made, new)
+
+
+def _mutate(call: Call, attributes: Attributes, new: Object, old: Object | None, view: View) -> status.ApiError | None:
+    return plugins.mutate(attributes, new, old, view) or call.api.guests.mutate(attributes, new, old, view)
+
+
+def _refuse(call: Call, attributes: Attributes, new: Object, old: Object | None, view: View) -> status.ApiError | None:
+    return plugins.validate(attributes, new, old, view) or call.api.guests.validate(attributes, new, old, view)
 
 
 def _with_readable_owners(call: Call, made: Object, before: Object) -> Object:
@@ -110,7 +119,7 @@ def _with_readable_owners(call: Call, made: Object, before: Object) -> Object:
 
 
 def _validate(call: Call, attributes: Attributes, new: Object, old: Object | None) -> Validating:
-    refusal = validate(attributes, new, old, _view(call))
+    refusal = _refuse(call, attributes, new, old, _view(call))
     if refusal is not None:
         return refusal
     if call.kind.resource in _CONFIGURATIONS and (problem := unsupported(new)):
@@ -146,6 +155,7 @@ def _attributes(call: Call, operation: Operation, obj: Object, *, dry_run: bool 
         name=call.route.name or obj["metadata"].get("name", ""),
         user=call.user.name,
         dry_run="All" in call.query.get("dryRun", ()) if dry_run is None else dry_run,
+        warn=call.warn,
     )
 
 

@@ -13,6 +13,7 @@ from headgate.apiserver.access.accounts import Accounts
 from headgate.apiserver.access.authentication import Tokens
 from headgate.apiserver.access.policy import Policy
 from headgate.apiserver.access.user import User
+from headgate.apiserver.builtin.plugins import Table
 from headgate.apiserver.custom.catalog import Catalog
 from headgate.apiserver.custom.register import Register
 from headgate.apiserver.holdings import Holdings
@@ -33,7 +34,8 @@ class Api:
     ``kinds`` are those that are always there; ``users`` maps a bearer token to who holds it; ``version`` is the
     document at ``/version``; without ``time_zones`` the zone of a CronJob is only checked for its form; without
     ``accounts`` there are no tokens for service accounts. With ``keeps_quota`` the usage of quotas is counted here,
-    and not left to a kube-controller-manager. ``audit_level`` says how much of each write is recorded.
+    and not left to a kube-controller-manager. ``audit_level`` says how much of each write is recorded. ``guests`` are
+    steps of admission that this room knows nothing about.
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class Api:
         accounts: Accounts | None = None,
         keeps_quota: bool = False,
         audit_level: AuditLevel | None = None,
+        guests: Table | None = None,
     ) -> None:
         self.schemas: Final = schemas
         self.messages: Final = messages
@@ -59,6 +62,7 @@ class Api:
         self.features: Final = features
         self.accounts: Final = accounts
         self.audit_level: Final = audit_level
+        self.guests: Final = guests or Table()
         self.tokens: Final = Tokens(users, accounts)
         self.policy: Final = Policy(store)
         self.version: Final = version

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from headgate.cli.plan import Plan, UpProblem
+from headgate.cli.plan import SCHEDULERS, Plan, UpProblem
 from headgate.cli.scheduler import default_configuration, installed_plugins, maker
 from headgate.cli.server import Served, keep
 from headgate.control.scheduler.shell import keep_scheduling
@@ -30,9 +30,6 @@ from headgate.owners.service_accounts import ServiceAccounts
 from headgate.owners.stray_pods import StrayPods
 
 Start = Callable[[Plan, Served, contextlib.AsyncExitStack], Awaitable[None]]
-
-SCHEDULERS: Final = ("headgate", "volcano", "default-scheduler")
-"""The names of schedulers that pods may ask for here: there is no other one in this cluster."""
 
 _NODES_S: Final = 10.0
 _log: Final = logging.getLogger(__name__)

@@ -21,8 +21,8 @@ from headgate.apiserver.messages import AuditLevel
 from headgate.apiserver.tls.shell import make_folder, write_file
 
 ISSUER: Final = "https://kubernetes.default.svc"
-_ADMIN: Final = User("kubernetes-admin", (MASTERS,))
-_SYSTEM: Final = User("system:apiserver", (MASTERS,))
+ADMIN: Final = User("kubernetes-admin", (MASTERS,))
+SYSTEM: Final = User("system:apiserver", (MASTERS,))
 
 
 class Access(msgspec.Struct, frozen=True):
@@ -51,7 +51,7 @@ def load_credentials(data: Path, token_file: Path | None) -> Credentials | str:
     except ValueError as problem:
         return str(problem)
     admin, system = _admin_token(data), secrets.token_urlsafe(32)
-    return Credentials(admin, system, {**given, admin: _ADMIN, system: _SYSTEM}, key)
+    return Credentials(admin, system, {**given, admin: ADMIN, system: SYSTEM}, key)
 
 
 def _given(token_file: Path) -> dict[str, User] | str:

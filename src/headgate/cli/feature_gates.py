@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from headgate.kube.features import DEFAULTS, Features, listing, parse_features
+from headgate.kube.features import DEFAULTS, Features, contradiction, listing, parse_features
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -18,6 +18,9 @@ def _read(context: click.Context, parameter: click.Parameter, value: str) -> Fea
     features = parse_features(value)
     if isinstance(features, str):
         raise click.BadParameter(features)
+    problem = contradiction(features)
+    if problem:
+        raise click.BadParameter(problem)
     return features
 
 

@@ -17,6 +17,8 @@ from headgate.kube import quantity, timestamps
 from headgate.kube.features import Features
 
 COMPONENTS: Final = ("apiserver", "nodes", "controllers", "scheduler")
+SCHEDULERS: Final = ("headgate", "volcano", "default-scheduler")
+"""The names of schedulers that pods may ask for here: there is no other one in this cluster."""
 
 
 class UpProblem(Exception):
@@ -34,6 +36,8 @@ class Plan(msgspec.Struct, frozen=True):
     features: Features
     access: Access
     event_ttl_s: float = 3600.0
+    gates_all: bool = False
+    trusted_users: frozenset[str] = frozenset()
 
     @classmethod
     def parse(
@@ -49,6 +53,8 @@ class Plan(msgspec.Struct, frozen=True):
         features: Features,
         access: Access,
         event_ttl: str = "1h",
+        gates_all: bool = False,
+        trusted_users: Sequence[str] = (),
     ) -> Plan | str:
         """A plan from what was typed, or what is wrong with it."""
         address = parse_address("--listen", listen, "127.0.0.1:6443")
@@ -84,4 +90,6 @@ class Plan(msgspec.Struct, frozen=True):
             features=features,
             access=access,
             event_ttl_s=ttl_ns / 1e9,
+            gates_all=gates_all,
+            trusted_users=frozenset(trusted_users),
         )

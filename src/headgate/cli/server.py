@@ -38,6 +38,7 @@ from headgate.apiserver.tls.shell import Certificates, ensure, keep_valid
 from headgate.capacity.definitions import DEFINITIONS, FIRST_QUEUES
 from headgate.capacity.names import QUEUES
 from headgate.cli import bootstrap
+from headgate.cli.admission import own_admission, policy_of
 from headgate.cli.credentials import ISSUER, Access, Credentials, load_credentials
 from headgate.cli.inprocess import in_process
 from headgate.cli.install_crds import carry_out
@@ -125,6 +126,7 @@ def _make_api(plan: Plan, store: Store, credentials: Credentials) -> Api:
         time_zones=frozenset(zoneinfo.available_timezones()),
         keeps_quota="controllers" in plan.components,
         audit_level=plan.access.audit_level,
+        guests=own_admission(policy_of(plan)),
     )
 
 

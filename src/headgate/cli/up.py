@@ -14,6 +14,7 @@ from headgate.cli.cluster import run
 from headgate.cli.credentials import Access
 from headgate.cli.event_loop import loop_factory
 from headgate.cli.feature_gates import feature_gates_option
+from headgate.cli.gating import gating_options
 from headgate.cli.logs import log_options
 from headgate.cli.plan import COMPONENTS, Plan, UpProblem
 from headgate.kube.features import Features
@@ -69,6 +70,7 @@ _DEFAULT_LISTEN: Final = "127.0.0.1:6443"
     help="A further resource of each simulated node, such as nvidia.com/gpu=4. May be repeated.",
 )
 @feature_gates_option
+@gating_options
 @click.option(
     "--allow-privileged",
     type=bool,
@@ -123,6 +125,8 @@ def command(
     node_memory: str,
     node_resources: tuple[str, ...],
     features: Features,
+    gates_all: bool,
+    trusted_users: tuple[str, ...],
     allow_privileged: bool,
     event_ttl: str,
     token_file: Path | None,
@@ -156,6 +160,8 @@ def command(
             audit_level=None if audit_log is None or audit_level == "None" else audit_level,
         ),
         event_ttl=event_ttl,
+        gates_all=gates_all,
+        trusted_users=trusted_users,
     )
     if isinstance(plan, str):
         raise click.UsageError(plan)

@@ -70,6 +70,16 @@ def parse_features(text: str) -> Features | str:
     return msgspec.structs.replace(DEFAULTS, **switched)
 
 
+def contradiction(features: Features) -> str:
+    """Why these switches cannot go together, and the way out; empty if they can."""
+    if features.queue_allocation_gate and not features.pod_scheduling_readiness:
+        return (
+            "QueueAllocationGate holds pods by scheduling gates, which PodSchedulingReadiness=false takes away; "
+            "leave PodSchedulingReadiness on, or add QueueAllocationGate=false"
+        )
+    return ""
+
+
 def listing(features: Features) -> dict[str, bool]:
     """Every gate by its name, for messages and for ``/flagz``-like pages."""
     return {gate.name: getattr(features, gate.field) for gate in GATES}

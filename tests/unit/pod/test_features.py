@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.kube.features import DEFAULTS, GATES, Features, listing, parse_features
+from headgate.kube.features import DEFAULTS, GATES, Features, contradiction, listing, parse_features
 
 
 def test_nothing_said_is_the_default() -> None:
@@ -41,3 +41,12 @@ def test_every_gate_has_its_field_and_every_field_its_gate() -> None:
 
 def test_the_listing_shows_what_holds() -> None:
     assert listing(Features(pod_scheduling_readiness=False))["PodSchedulingReadiness"] is False
+
+
+def test_queue_gates_cannot_do_without_scheduling_gates() -> None:
+    off = parse_features("PodSchedulingReadiness=false")
+    assert isinstance(off, Features)
+    assert "add QueueAllocationGate=false" in contradiction(off)
+    both_off = parse_features("PodSchedulingReadiness=false,SchedulingGatesQueueAdmission=false")
+    assert isinstance(both_off, Features)
+    assert contradiction(both_off) == contradiction(Features()) == ""

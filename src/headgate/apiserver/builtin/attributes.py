@@ -20,8 +20,15 @@ Operation = Literal["CREATE", "UPDATE", "DELETE"]
 _UNNAMED: Final = "Unknown"
 
 
+def _unheard(*texts: str) -> None:
+    """Warnings that nobody waits for."""
+
+
 class Attributes(msgspec.Struct, frozen=True):
-    """One write. ``resource`` is the plural with its group; an object that is to be named by the server has no name."""
+    """One write. ``resource`` is the plural with its group; an object that is to be named by the server has no name.
+
+    ``warn`` tells whoever asked for the write something that does not stop it.
+    """
 
     operation: Operation
     resource: status.GroupResource
@@ -31,6 +38,7 @@ class Attributes(msgspec.Struct, frozen=True):
     name: str
     user: str
     dry_run: bool
+    warn: Callable[..., None] = _unheard
 
     def forbidden(self, new: Object, problem: str) -> status.ApiError:
         """A plugin's refusal. A name that is still to be generated is shown by its beginning."""

@@ -2,13 +2,14 @@
 
 Two tables, because a write passes twice: plugins that may change an object run before it is prepared and validated,
 those that only refuse run after. The order is a real server's; each row says for which writes its function is called.
-Webhooks are asked after them (``apiserver/admission.py``); ResourceQuota, which has the last word, is in
-``apiserver/quota/``. Policies are not here.
+After them come the steps that the server was handed by whoever started it (Headgate's own admission: ``Api.guests``),
+then webhooks (``apiserver/admission.py``); ResourceQuota, which has the last word, is in ``apiserver/quota/``. Policies
+are not here.
 """
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Sequence
 from typing import Final, Literal
 
 import msgspec
@@ -76,30 +77,42 @@ VALIDATING: Final = (
     Row("PersistentVolumeClaimResize", _UPDATE, _CLAIMS, claim_resize.validate_claim),
     Row("RuntimeClass", _CREATE, "pods", runtime_class.validate_new_pod),
 )
-_PHASES: Final[dict[Phase, tuple[Row, ...]]] = {"mutating": MUTATING, "validating": VALIDATING}
 
 
-def mutate(attributes: Attributes, new: Object, old: Object | None, view: View) -> status.ApiError | None:
-    """Let every plugin change ``new`` that wants to; the first refusal ends it."""
-    return _run("mutating", attributes, new, old, view)
+class Table:
+    """The rows of both phases, found by what a write is."""
+
+    def __init__(self, mutating: Sequence[Row] = (), validating: Sequence[Row] = ()) -> None:
+        self._rows: Final[dict[Phase, Sequence[Row]]] = {"mutating": mutating, "validating": validating}
+        self._found: Final[dict[tuple[Phase, Operation, status.GroupResource, str], tuple[Plugin, ...]]] = {}
+
+    def mutate(self, attributes: Attributes, new: Object, old: Object | None, view: View) -> status.ApiError | None:
+        """Let every plugin change ``new`` that wants to; the first refusal ends it."""
+        return self._run("mutating", attributes, new, old, view)
+
+    def validate(self, attributes: Attributes, new: Object, old: Object | None, view: View) -> status.ApiError | None:
+        return self._run("validating", attributes, new, old, view)
+
+    def _run(
+        self, phase: Phase, attributes: Attributes, new: Object, old: Object | None, view: View
+    ) -> status.ApiError | None:
+        for plugin in self._concerned(phase, attributes):
+            refusal = plugin(attributes, new, old, view)
+            if refusal is not None:
+                return refusal
+        return None
+
+    def _concerned(self, phase: Phase, attributes: Attributes) -> tuple[Plugin, ...]:
+        key = (phase, attributes.operation, attributes.resource, attributes.subresource)
+        found = self._found.get(key)
+        if found is None:
+            _, operation, resource, subresource = key
+            endpoint = f"{resource}/{subresource}" if subresource else str(resource)
+            rows = (row for row in self._rows[phase] if operation in row.operations)
+            found = self._found[key] = tuple(row.run for row in rows if row.endpoint in (_EVERY, endpoint))
+        return found
 
 
-def validate(attributes: Attributes, new: Object, old: Object | None, view: View) -> status.ApiError | None:
-    return _run("validating", attributes, new, old, view)
-
-
-def _run(phase: Phase, attributes: Attributes, new: Object, old: Object | None, view: View) -> status.ApiError | None:
-    for plugin in _concerned(phase, attributes.operation, attributes.resource, attributes.subresource):
-        refusal = plugin(attributes, new, old, view)
-        if refusal is not None:
-            return refusal
-    return None
-
-
-@cache
-def _concerned(
-    phase: Phase, operation: Operation, resource: status.GroupResource, subresource: str
-) -> tuple[Plugin, ...]:
-    endpoint = f"{resource}/{subresource}" if subresource else str(resource)
-    rows = _PHASES[phase]
-    return tuple(row.run for row in rows if operation in row.operations and row.endpoint in (_EVERY, endpoint))
+BUILTIN: Final = Table(MUTATING, VALIDATING)
+mutate: Final = BUILTIN.mutate
+validate: Final = BUILTIN.validate

@@ -1,0 +1,82 @@
+"""PodGroups on their way in: amounts that can be read, and a queue that takes them.
+
+A group that names a queue which does not exist is let in with a warning: manifests are often applied together, and its
+pods wait until the queue is there. Queues themselves are ``queues.py``'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from headgate.admission.policy import Object, Policy, View
+from headgate.admission.review import ALLOWED, Answer, Request
+from headgate.capacity.names import DEFAULT, QUEUES, ROOT
+from headgate.kube import quantity
+from headgate.kube.errors import quote
+from headgate.kube.quantity import Quantity
+
+_NOT_YET: Final = ("", "Pending")
+
+
+def validate_group(request: Request, policy: Policy, view: View) -> Answer:
+    spec = _part(request.obj, "spec")
+    problem = next(_misread(spec), "")
+    if problem:
+        return Answer(refusal=problem)
+    queue = _queue(spec)
+    if request.operation == "CREATE":
+        return _closed_to(queue, view)
+    was = _queue(_part(request.old, "spec"))
+    if queue == was:
+        return ALLOWED
+    phase = _part(request.old, "status").get("phase") or ""
+    if phase not in _NOT_YET:
+        text = f"spec.queue: the group is {phase} in queue {quote(was)} and stays there; create another group instead"
+        return Answer(refusal=text)
+    return _closed_to(queue, view)
+
+
+def _closed_to(name: str, view: View) -> Answer:
+    """Why the queue takes nothing, if so."""
+    queue = view.get(QUEUES, "", name)
+    if queue is None:
+        if name == DEFAULT:
+            return ALLOWED  # created by whoever serves it
+        return Answer(warnings=(f"spec.queue: queue {quote(name)} does not exist yet; until it does, the group waits",))
+    state = _state(queue)
+    if state != "Open":
+        text = f"spec.queue: can only submit PodGroup to queue with state `Open`, queue `{name}` status is `{state}`"
+        return Answer(refusal=text)
+    if name == ROOT or any(True for _ in view.children(name)):
+        return Answer(refusal=f"spec.queue: can only submit PodGroup to leaf queue, queue `{name}` has queues below it")
+    return ALLOWED
+
+
+def _misread(spec: Mapping[str, Any]) -> Iterator[str]:
+    least = spec.get("minMember")
+    if isinstance(least, int) and least < 0:
+        yield f"spec.minMember: Invalid value: {least}: must be greater than or equal to 0"
+    for role, count in _part(spec, "minTaskMember").items():
+        if isinstance(count, int) and count < 0:
+            yield f"spec.minTaskMember[{role}]: Invalid value: {count}: must be greater than or equal to 0"
+    for name, amount in _part(spec, "minResources").items():
+        parsed = quantity.parse(amount)
+        if not isinstance(parsed, Quantity):
+            yield f"spec.minResources[{name}]: Invalid value: {quote(str(amount))}: {parsed}"
+        elif parsed.nano < 0:
+            yield f"spec.minResources[{name}]: Invalid value: {quote(str(amount))}: must be greater than or equal to 0"
+
+
+def _queue(spec: Mapping[str, Any]) -> str:
+    named = spec.get("queue")
+    return named if isinstance(named, str) and named else DEFAULT
+
+
+def _state(queue: Object) -> str:
+    return str(_part(queue, "status").get("state") or "Open")
+
+
+def _part(obj: Mapping[str, Any], field: str) -> Mapping[str, Any]:
+    value = obj.get(field)
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,145 @@
+"""Pods on their way in: the gate for those that opt in, and nobody's stamp but our own.
+
+A pod opts in by its annotation, with exactly ``"true"``; where it says nothing, its queue, its namespace or the whole
+installation may say so for it, and then the annotation is written on the pod, too: whoever comes later reads only the
+pod. A creation is never refused: what a user may not bring is taken off. The gate is lifted by ``control/scheduler/``
+once ``capacity/`` has reserved the room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from headgate.admission.policy import Object, Policy, View
+from headgate.admission.review import ALLOWED, Answer, Operation, Request, annotations_of, escape
+from headgate.capacity.names import DEFAULT, GATE, GROUP_NAMES, OPT_IN, POD_GROUPS, QUEUE_NAME, QUEUES, STAMP
+from headgate.kube.errors import quote
+from headgate.kube.resource import NAMESPACES
+
+_NOT_A_CREATE: Final = "expect operation to be 'CREATE'"
+_WORDS: Final = {"true": True, "false": False}
+_DEFAULT_SCHEDULER: Final = "default-scheduler"
+_ANNOTATIONS: Final = "/metadata/annotations"
+_GATES: Final = "/spec/schedulingGates"
+_AT_OPT_IN: Final = f"{_ANNOTATIONS}/{escape(OPT_IN)}"
+_AT_STAMP: Final = f"{_ANNOTATIONS}/{escape(STAMP)}"
+_HOW: Final = f'metadata.annotations[{OPT_IN}]: only "true" asks for the gate and only "false" declines it'
+_NEVER_LIFTED: Final = f'spec.schedulingGates: {GATE} is not lifted from a pod without the annotation {OPT_IN}: "true"'
+
+
+def gate_new(request: Request, policy: Policy, view: View) -> Answer:
+    """A new pod: without a stamp, with our gate if somebody asked for it."""
+    if request.operation != "CREATE":
+        return Answer(refusal=_NOT_A_CREATE, code=400)
+    if not policy.gates or request.namespace in policy.exempt:
+        return ALLOWED
+    annotations, spec = annotations_of(request.obj), _part(request.obj, "spec")
+    patch: list[Operation] = []
+    if STAMP in annotations:
+        patch.append({"op": "remove", "path": _AT_STAMP})
+    warnings = _remarks(annotations)
+    if opted_in(request, policy, view):
+        if _is_ours(spec, policy):
+            patch += _opting(annotations, spec)
+        elif annotations.get(OPT_IN) == "true" and not spec.get("nodeName"):
+            warnings.append(_not_ours(spec))
+    elif _has_gate(spec):
+        warnings.append(_NEVER_LIFTED)
+    return Answer(patch=tuple(patch), warnings=tuple(warnings)) if patch or warnings else ALLOWED
+
+
+def opted_in(request: Request, policy: Policy, view: View) -> bool:
+    """The nearest word counts: the pod's own, its queue's, its namespace's, the installation's."""
+    annotations = annotations_of(request.obj)
+    own = _word(annotations)
+    if own is not None:
+        return own
+    namespace = view.get(NAMESPACES, "", request.namespace) or {}
+    queue = _queue_of(request.namespace, annotations, namespace, view)
+    for place in (view.get(QUEUES, "", queue) if queue else None, namespace):
+        word = _word(annotations_of(place or {}))
+        if word is not None:
+            return word
+    return policy.gates_all
+
+
+def guard_stamp(request: Request, policy: Policy, view: View) -> Answer:
+    """A change to a pod: its stamp is ours to write, and nobody else's to write, change or take off."""
+    if not policy.gates or request.user in policy.trusted or request.namespace in policy.exempt:
+        return ALLOWED
+    before, after = annotations_of(request.old).get(STAMP), annotations_of(request.obj).get(STAMP)
+    return ALLOWED if before == after else _refusal(request)
+
+
+def guard_binding(request: Request, policy: Policy, view: View) -> Answer:
+    """What a Binding is annotated with, its pod is annotated with afterwards."""
+    if not policy.gates or request.user in policy.trusted or request.namespace in policy.exempt:
+        return ALLOWED
+    return _refusal(request) if STAMP in annotations_of(request.obj) else ALLOWED
+
+
+def _refusal(request: Request) -> Answer:
+    says = "only Headgate itself writes, changes or removes the proof that a pod was admitted"
+    way = f"user {quote(request.user)} is not among its users (--trusted-user)"
+    return Answer(refusal=f"metadata.annotations[{STAMP}]: {says}; {way}")
+
+
+def _queue_of(pods_namespace: str, annotations: Mapping[str, Any], namespace: Object, view: View) -> str:
+    """Empty if it is not known yet: the pod is here before its PodGroup."""
+    group = next((annotations[each] for each in GROUP_NAMES if annotations.get(each)), "")
+    named: Any = ""
+    if group:
+        found = view.get(POD_GROUPS, pods_namespace, group)
+        if found is None:
+            return ""
+        named = _part(found, "spec").get("queue")
+    named = named or annotations.get(QUEUE_NAME) or annotations_of(namespace).get(QUEUE_NAME) or DEFAULT
+    return named if isinstance(named, str) else ""
+
+
+def _is_ours(spec: Mapping[str, Any], policy: Policy) -> bool:
+    """A pod that has its node cannot have gates: the API server refuses both together."""
+    return (spec.get("schedulerName") or _DEFAULT_SCHEDULER) in policy.schedulers and not spec.get("nodeName")
+
+
+def _opting(annotations: Mapping[str, Any], spec: Mapping[str, Any]) -> list[Operation]:
+    patch: list[Operation] = []
+    if not annotations:
+        patch.append({"op": "add", "path": _ANNOTATIONS, "value": {OPT_IN: "true"}})
+    elif annotations.get(OPT_IN) != "true":
+        patch.append({"op": "add", "path": _AT_OPT_IN, "value": "true"})
+    gates = spec.get("schedulingGates")
+    if gates is None:
+        patch.append({"op": "add", "path": _GATES, "value": [{"name": GATE}]})
+    elif not _has_gate(spec):
+        # At the end, so that gates which other webhooks add at the same time are neither lost nor moved.
+        patch.append({"op": "add", "path": f"{_GATES}/-", "value": {"name": GATE}})
+    return patch
+
+
+def _has_gate(spec: Mapping[str, Any]) -> bool:
+    gates = spec.get("schedulingGates")
+    return isinstance(gates, list) and any(isinstance(gate, dict) and gate.get("name") == GATE for gate in gates)
+
+
+def _remarks(annotations: Mapping[str, Any]) -> list[str]:
+    value = annotations.get(OPT_IN)
+    if value is None or value in _WORDS:
+        return []
+    return [f"{_HOW}; {quote(str(value))} is ignored"]
+
+
+def _not_ours(spec: Mapping[str, Any]) -> str:
+    name = quote(str(spec.get("schedulerName") or _DEFAULT_SCHEDULER))
+    return f"metadata.annotations[{OPT_IN}]: no gate is set, since Headgate does not serve spec.schedulerName {name}"
+
+
+def _word(annotations: Mapping[str, Any]) -> bool | None:
+    value = annotations.get(OPT_IN)
+    return _WORDS.get(value) if isinstance(value, str) else None
+
+
+def _part(obj: Mapping[str, Any], field: str) -> Mapping[str, Any]:
+    value = obj.get(field)
+    return value if isinstance(value, dict) else {}

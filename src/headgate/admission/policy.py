@@ -1,0 +1,46 @@
+"""What an installation says once for all writes, and how an answer looks at other objects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from headgate.kube.resource import Resource
+
+Object = dict[str, Any]
+
+OWN_NAMESPACE: Final = "headgate-system"
+ALWAYS_EXEMPT: Final = "kube-system"
+SERVICE_ACCOUNTS: Final = (
+    f"system:serviceaccount:{OWN_NAMESPACE}:headgate",
+    f"system:serviceaccount:{ALWAYS_EXEMPT}:headgate-scheduler",
+)
+"""Who Headgate is on a real cluster, unless it is told otherwise: the accounts of our own manifests."""
+
+
+class Policy(msgspec.Struct, frozen=True):
+    """``schedulers``: the names that pods ask for us by. ``trusted``: the users that Headgate itself is, who may write
+    stamps. ``gates_all``: every pod of our schedulers opts in unless it, its queue or its namespace says ``"false"``.
+    ``exempt``: namespaces whose pods are left alone. ``gates``: the feature gate."""
+
+    schedulers: frozenset[str]
+    trusted: frozenset[str] = frozenset(SERVICE_ACCOUNTS)
+    gates_all: bool = False
+    exempt: frozenset[str] = frozenset({ALWAYS_EXEMPT, OWN_NAMESPACE})
+    gates: bool = True
+
+
+class View(Protocol):
+    """The cluster as the write finds it. What it returns must not be changed."""
+
+    def get(self, resource: Resource, namespace: str, name: str) -> Object | None: ...
+
+    def children(self, queue: str) -> Iterable[Object]:
+        """The queues whose parent this one is."""
+        ...
+
+    def has_groups(self, queue: str) -> bool:
+        """Whether a PodGroup names this queue."""
+        ...

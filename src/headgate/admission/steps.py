@@ -1,0 +1,57 @@
+"""Every step of admission, once: where it stands on the wire, which writes it is asked about, and its answer.
+
+The embedded server runs them as steps of its own (``cli/admission.py``), the webhook server serves them by path and
+makes its configurations from the same rows (``control/webhooks/``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Literal
+
+import msgspec
+
+from headgate.admission import pod_groups, pods
+from headgate.admission.policy import Policy, View
+from headgate.admission.review import Answer, Request
+from headgate.capacity.names import POD_GROUPS
+from headgate.kube.resource import PODS, Resource
+
+Ask = Callable[[Request, Policy, View], Answer]
+
+
+class Step(msgspec.Struct, frozen=True):
+    """``path``: where a webhook is asked; empty for a step that only the embedded server takes, where it costs nothing.
+    ``gates``: it belongs to the feature gate, and is not asked while that is off."""
+
+    name: str
+    path: str
+    mutates: bool
+    resource: Resource
+    subresource: str
+    operations: tuple[Literal["CREATE", "UPDATE", "DELETE"], ...]
+    gates: bool
+    ask: Ask
+
+
+STEPS: Final = (
+    Step("gate.pods.headgate.dev", "/pods/mutate", True, PODS, "", ("CREATE",), True, pods.gate_new),
+    Step("stamp.pods.headgate.dev", "/pods/validate", False, PODS, "", ("UPDATE",), True, pods.guard_stamp),
+    Step("stamp.pods.headgate.dev", "", False, PODS, "status", ("UPDATE",), True, pods.guard_stamp),
+    Step("stamp.pods.headgate.dev", "", False, PODS, "binding", ("CREATE",), True, pods.guard_binding),
+    Step(
+        "podgroups.headgate.dev",
+        "/podgroups/validate",
+        False,
+        POD_GROUPS,
+        "",
+        ("CREATE", "UPDATE"),
+        False,
+        pod_groups.validate_group,
+    ),
+)
+
+
+def wanted(policy: Policy) -> tuple[Step, ...]:
+    """Those that there is something to ask about."""
+    return tuple(step for step in STEPS if policy.gates or not step.gates)

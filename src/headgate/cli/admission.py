@@ -1,0 +1,106 @@
+"""Headgate's own admission inside the embedded server: the steps of ``admission/`` as rows of the server's plugins.
+
+There is nothing to install and no network between: every step sees the cluster as the write finds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from headgate.admission.policy import Object, Policy
+from headgate.admission.review import Answer, Request
+from headgate.admission.steps import Step, wanted
+from headgate.apiserver.builtin.attributes import Attributes, Plugin, View
+from headgate.apiserver.builtin.plugins import Row, Table
+from headgate.capacity.names import POD_GROUPS, QUEUES
+from headgate.cli.credentials import ADMIN, SYSTEM
+from headgate.cli.plan import SCHEDULERS, Plan
+from headgate.kube import status
+from headgate.kube.patch.json_patch import apply_json_patch
+from headgate.kube.patch.result import PatchProblem
+from headgate.kube.resource import Resource
+
+
+def policy_of(plan: Plan) -> Policy:
+    """Whose pods are gated here, and who may stamp them.
+
+    Where no scheduler of ours is in the process, ``default-scheduler`` is likely somebody else's, and a gate would
+    never be lifted; and a scheduler of ours that comes from outside comes with the one kubeconfig there is.
+    """
+    is_alone = "scheduler" in plan.components
+    return Policy(
+        schedulers=frozenset(SCHEDULERS if is_alone else SCHEDULERS[:-1]),
+        trusted=plan.trusted_users | ({SYSTEM.name} if is_alone else {SYSTEM.name, ADMIN.name}),
+        gates_all=plan.gates_all,
+        gates=plan.features.queue_allocation_gate,
+    )
+
+
+def own_admission(policy: Policy) -> Table:
+    """What the server is handed."""
+    steps = wanted(policy)
+    return Table(
+        [_row(step, policy) for step in steps if step.mutates],
+        [_row(step, policy) for step in steps if not step.mutates],
+    )
+
+
+def _row(step: Step, policy: Policy) -> Row:
+    endpoint = _stored(step.resource) + (f"/{step.subresource}" if step.subresource else "")
+    return Row(step.name, step.operations, endpoint, _plugin(step, policy))
+
+
+def _plugin(step: Step, policy: Policy) -> Plugin:
+    def run(attributes: Attributes, new: Object, old: Object | None, view: View) -> status.ApiError | None:
+        request = Request(
+            operation=attributes.operation,
+            resource=attributes.resource.resource,
+            namespace=attributes.namespace,
+            name=attributes.name,
+            subresource=attributes.subresource,
+            user=attributes.user,
+            obj=new,
+            old=old or {},
+        )
+        answer = step.ask(request, policy, _Surroundings(view))
+        if answer.warnings:
+            attributes.warn(*answer.warnings)
+        if answer.refusal:
+            return attributes.forbidden(new, answer.refusal)
+        return _patched(new, answer) if answer.patch else None
+
+    return run
+
+
+def _patched(new: Object, answer: Answer) -> status.ApiError | None:
+    made = apply_json_patch(new, list(answer.patch), checked=False)
+    if isinstance(made, PatchProblem):
+        return status.internal_error(made.why or made.message)
+    new.update(made.value)
+    return None
+
+
+class _Surroundings:
+    """The server's view, in the terms of ``admission/``."""
+
+    def __init__(self, view: View) -> None:
+        self._view: Final = view
+
+    def get(self, resource: Resource, namespace: str, name: str) -> Object | None:
+        return self._view.get(_stored(resource), namespace if resource.namespaced else "", name)
+
+    def children(self, queue: str) -> Iterator[Object]:
+        return (each for each in self._view.list(_stored(QUEUES), None) if _spec(each).get("parent") == queue)
+
+    def has_groups(self, queue: str) -> bool:
+        return any(_spec(each).get("queue") == queue for each in self._view.list(_stored(POD_GROUPS), None))
+
+
+def _stored(resource: Resource) -> str:
+    return f"{resource.plural}.{resource.group}" if resource.group else resource.plural
+
+
+def _spec(obj: Object) -> Object:
+    spec = obj.get("spec")
+    return spec if isinstance(spec, dict) else {}

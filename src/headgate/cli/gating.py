@@ -1,0 +1,29 @@
+"""The options that say whose pods are gated and who may say that a pod was admitted, for all commands that gate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from headgate.capacity.names import OPT_IN
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def gating_options(command: F) -> F:
+    """The command gets ``gates_all`` and ``trusted_users``."""
+    command = click.option(
+        "--trusted-user",
+        "trusted_users",
+        multiple=True,
+        metavar="NAME",
+        help="A user that Headgate works as, who may write the proof that a pod was admitted. May be repeated.",
+    )(command)
+    return click.option(
+        "--gate-all-pods",
+        "gates_all",
+        is_flag=True,
+        help=f'Gate new pods without their asking, unless the annotation {OPT_IN} says "false".',
+    )(command)

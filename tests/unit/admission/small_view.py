@@ -1,0 +1,64 @@
+"""Other objects, as the pure answers look at them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headgate.admission.policy import Policy
+from headgate.admission.review import Request
+from headgate.capacity.names import OPT_IN, POD_GROUPS, QUEUE_NAME, QUEUES
+from headgate.kube.resource import NAMESPACES, Resource
+
+Object = dict[str, Any]
+
+POLICY = Policy(schedulers=frozenset({"headgate"}), trusted=frozenset({"headgate-itself"}))
+
+
+class SmallView:
+    def __init__(self) -> None:
+        self._objects: dict[tuple[Resource, str, str], Object] = {}
+
+    def put(self, resource: Resource, obj: Object) -> SmallView:
+        metadata = obj["metadata"]
+        self._objects[resource, metadata.get("namespace", ""), metadata["name"]] = obj
+        return self
+
+    def namespace(self, name: str, **annotations: str) -> SmallView:
+        return self.put(NAMESPACES, {"metadata": {"name": name, "annotations": _written(annotations)}})
+
+    def queue(self, name: str, *, state: str = "", annotations: dict[str, str] | None = None, **spec: Any) -> SmallView:
+        status = {"state": state} if state else {}
+        metadata = {"name": name, "annotations": annotations or {}}
+        return self.put(QUEUES, {"metadata": metadata, "spec": spec, "status": status})
+
+    def group(self, name: str, namespace: str = "t", **spec: Any) -> SmallView:
+        return self.put(POD_GROUPS, {"metadata": {"name": name, "namespace": namespace}, "spec": spec})
+
+    def get(self, resource: Resource, namespace: str, name: str) -> Object | None:
+        return self._objects.get((resource, namespace if resource.namespaced else "", name))
+
+    def children(self, queue: str) -> list[Object]:
+        return [each for key, each in self._objects.items() if key[0] == QUEUES and each["spec"].get("parent") == queue]
+
+    def has_groups(self, queue: str) -> bool:
+        found = [each for key, each in self._objects.items() if key[0] == POD_GROUPS]
+        return any(each["spec"].get("queue") == queue for each in found)
+
+
+def _written(annotations: dict[str, str]) -> dict[str, str]:
+    """Keyword arguments cannot have dots."""
+    names = {"opt_in": OPT_IN, "queue": QUEUE_NAME}
+    return {names[name]: value for name, value in annotations.items()}
+
+
+def a_create(annotations: dict[str, str] | None = None, *, user: str = "alice", **spec: Any) -> Request:
+    metadata: Object = {"name": "p", "namespace": "t"}
+    if annotations is not None:
+        metadata["annotations"] = annotations
+    obj = {"metadata": metadata, "spec": {"schedulerName": "headgate", **spec}}
+    return Request("CREATE", "pods", "t", "p", user=user, obj=obj)
+
+
+def an_update(before: dict[str, str], after: dict[str, str], *, user: str = "alice") -> Request:
+    old, new = ({"metadata": {"name": "p", "annotations": each}} for each in (before, after))
+    return Request("UPDATE", "pods", "t", "p", user=user, obj=new, old=old)

@@ -1,0 +1,90 @@
+"""PodGroups on their way in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from headgate.admission.pod_groups import validate_group
+from headgate.admission.review import ALLOWED, Answer, Request
+from unit.admission.small_view import POLICY, SmallView
+
+
+def create(view: SmallView, **spec: Any) -> Answer:
+    return validate_group(Request("CREATE", "podgroups", "t", "g", obj={"spec": spec}), POLICY, view)
+
+
+def move(view: SmallView, old: dict[str, Any], phase: str, **spec: Any) -> Answer:
+    before = {"spec": old, "status": {"phase": phase}}
+    return validate_group(Request("UPDATE", "podgroups", "t", "g", obj={"spec": spec}, old=before), POLICY, view)
+
+
+@pytest.mark.parametrize("state", ["Closed", "Closing", "Unknown"])
+def test_only_an_open_queue_takes_groups(state: str) -> None:
+    refusal = create(SmallView().queue("q", state=state), queue="q").refusal
+    assert refusal == (
+        f"spec.queue: can only submit PodGroup to queue with state `Open`, queue `q` status is `{state}`"
+    )
+
+
+@pytest.mark.parametrize("state", ["", "Open"])
+def test_an_open_leaf_takes_groups(state: str) -> None:
+    assert create(SmallView().queue("q", state=state), queue="q", minMember=3, minResources={"cpu": "1"}) == ALLOWED
+
+
+def test_only_a_leaf_takes_groups() -> None:
+    view = SmallView().queue("q").queue("below", parent="q").queue("root")
+    assert "leaf queue, queue `q`" in create(view, queue="q").refusal
+    assert "leaf queue, queue `root`" in create(view, queue="root").refusal
+    assert create(view, queue="below") == ALLOWED
+
+
+def test_a_group_may_come_before_its_queue() -> None:
+    answer = create(SmallView(), queue="later")
+    assert not answer.refusal
+    assert answer.warnings == ('spec.queue: queue "later" does not exist yet; until it does, the group waits',)
+
+
+def test_a_group_that_names_no_queue_is_in_the_default_one() -> None:
+    assert create(SmallView()) == ALLOWED
+    assert create(SmallView().queue("default", state="Closed")).refusal
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        ({"minMember": -1}, "spec.minMember"),
+        ({"minTaskMember": {"worker": -2}}, "spec.minTaskMember[worker]"),
+        ({"minResources": {"cpu": "-1"}}, "spec.minResources[cpu]"),
+        ({"minResources": {"cpu": "NaN"}}, "spec.minResources[cpu]"),
+        ({"minResources": {"memory": "1Qi"}}, "spec.minResources[memory]"),
+    ],
+)
+def test_what_cannot_be_counted_is_refused_by_field(spec: dict[str, Any], field: str) -> None:
+    assert create(SmallView(), **spec).refusal.startswith(f"{field}: Invalid value: ")
+    assert move(SmallView(), {}, "Running", **spec).refusal.startswith(f"{field}: Invalid value: ")
+
+
+@pytest.mark.parametrize("phase", ["Inqueue", "Running", "Unknown", "Completed"])
+def test_a_group_that_was_taken_stays_in_its_queue(phase: str) -> None:
+    view = SmallView().queue("a").queue("b")
+    assert f'the group is {phase} in queue "a"' in move(view, {"queue": "a"}, phase, queue="b").refusal
+    assert move(view, {"queue": "a"}, phase, queue="a", minMember=2) == ALLOWED
+
+
+@pytest.mark.parametrize("phase", ["", "Pending"])
+def test_a_group_that_waits_may_move_to_a_queue_that_takes_it(phase: str) -> None:
+    view = SmallView().queue("a").queue("b").queue("shut", state="Closed")
+    assert move(view, {"queue": "a"}, phase, queue="b") == ALLOWED
+    assert move(view, {"queue": "a"}, phase, queue="shut").refusal
+
+
+def test_a_group_in_a_queue_that_was_closed_can_still_be_changed() -> None:
+    view = SmallView().queue("shut", state="Closed")
+    assert move(view, {"queue": "shut"}, "Running", queue="shut", minMember=1) == ALLOWED
+
+
+@pytest.mark.parametrize("obj", [{}, {"spec": None}, {"spec": {"queue": 1, "minMember": "x", "minResources": []}}])
+def test_an_object_that_is_no_group_breaks_nothing(obj: dict[str, Any]) -> None:
+    validate_group(Request("CREATE", "podgroups", "t", "g", obj=obj), POLICY, SmallView())

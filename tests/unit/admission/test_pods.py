@@ -1,0 +1,256 @@
+"""Pods on their way in. The ids W1 to W10 are the statements about the webhook in the queue gate's specification."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from headgate.admission.pods import gate_new, guard_binding, guard_stamp
+from headgate.admission.policy import Policy
+from headgate.admission.review import ALLOWED, Answer, Request
+from headgate.capacity.names import GATE, GROUP_NAMES, OPT_IN, QUEUE_NAME, STAMP
+from headgate.kube.patch.json_patch import apply_json_patch
+from headgate.kube.patch.result import Patched
+from unit.admission.small_view import POLICY, SmallView, a_create, an_update
+
+OPTED: dict[str, str] = {OPT_IN: "true"}
+ALL_PODS = msgspec.structs.replace(POLICY, gates_all=True)
+
+
+def asked(request: Request, view: SmallView | None = None, policy: Policy = POLICY) -> Answer:
+    return gate_new(request, policy, view or SmallView())
+
+
+def became(request: Request, view: SmallView | None = None, policy: Policy = POLICY) -> Any:
+    made = apply_json_patch(request.obj, list(asked(request, view, policy).patch))
+    assert isinstance(made, Patched), made
+    return made.value
+
+
+def gates(pod: Any) -> list[str]:
+    return [gate["name"] for gate in pod["spec"].get("schedulingGates", [])]
+
+
+def test_w1_a_pod_without_gates_that_opts_in_gets_a_list_with_ours() -> None:
+    answer = asked(a_create(OPTED))
+    assert answer == Answer(patch=({"op": "add", "path": "/spec/schedulingGates", "value": [{"name": GATE}]},))
+
+
+def test_w2_foreign_gates_are_kept_in_their_order_before_ours() -> None:
+    pod = became(a_create(OPTED, schedulingGates=[{"name": "x"}, {"name": "a"}]))
+    assert gates(pod) == ["x", "a", GATE]
+
+
+@pytest.mark.parametrize("others", [[], ["x"], ["x", "y"]])
+def test_w3_a_pod_that_has_our_gate_is_not_patched(others: list[str]) -> None:
+    listed = [{"name": name} for name in (*others, GATE)]
+    assert asked(a_create(OPTED, schedulingGates=listed)) == ALLOWED
+    assert asked(a_create(OPTED, schedulingGates=listed[::-1])) == ALLOWED
+
+
+def test_w3_the_answer_to_a_pod_that_was_answered_before_is_nothing() -> None:
+    request = a_create({STAMP: "mine", "other": "kept"}, schedulingGates=[{"name": "x"}])
+    again = msgspec.structs.replace(request, obj=became(request, policy=ALL_PODS))
+    assert asked(again, policy=ALL_PODS) == ALLOWED
+
+
+def test_w4_an_empty_list_is_appended_to() -> None:
+    answer = asked(a_create(OPTED, schedulingGates=[]))
+    assert answer.patch == ({"op": "add", "path": "/spec/schedulingGates/-", "value": {"name": GATE}},)
+    assert gates(became(a_create(OPTED, schedulingGates=[]))) == [GATE]
+
+
+@pytest.mark.parametrize("value", [None, "", "false", "True", "TRUE", "1", "yes", " true", "true ", "truе", "t"])
+def test_w5_what_is_not_exactly_true_sets_no_gate(value: str | None) -> None:
+    answer = asked(a_create(None if value is None else {OPT_IN: value}))
+    assert (answer.patch, answer.refusal) == ((), "")
+
+
+@pytest.mark.parametrize("value", ["", "True", "1", "truе"])
+def test_a_value_that_is_almost_true_is_warned_about(value: str) -> None:
+    (warning,) = asked(a_create({OPT_IN: value})).warnings
+    assert f"metadata.annotations[{OPT_IN}]" in warning
+    assert "is ignored" in warning
+
+
+@pytest.mark.parametrize("value", [None, "true", "false"])
+def test_a_value_that_means_something_is_not_warned_about(value: str | None) -> None:
+    assert asked(a_create(None if value is None else {OPT_IN: value})).warnings == ()
+
+
+def test_w6_with_the_feature_off_nothing_is_touched() -> None:
+    off = msgspec.structs.replace(ALL_PODS, gates=False)
+    assert asked(a_create({**OPTED, STAMP: "x"}), policy=off) == ALLOWED
+    assert guard_stamp(an_update({}, {STAMP: "x"}), off, SmallView()) == ALLOWED
+    assert guard_binding(a_create({STAMP: "x"}), off, SmallView()) == ALLOWED
+
+
+@pytest.mark.parametrize("operation", ["UPDATE", "DELETE", "CONNECT"])
+def test_w7_what_is_no_creation_is_an_error(operation: str) -> None:
+    request = msgspec.structs.replace(a_create(OPTED), operation=operation)
+    assert asked(request) == Answer(refusal="expect operation to be 'CREATE'", code=400)
+
+
+@pytest.mark.parametrize("scheduler", ["default-scheduler", "volcano", "", None])
+def test_w8_a_pod_of_another_scheduler_gets_no_gate_and_a_warning_if_it_asked(scheduler: str | None) -> None:
+    answer = asked(a_create(OPTED, schedulerName=scheduler))
+    assert answer.patch == ()
+    assert "does not serve spec.schedulerName" in answer.warnings[0]
+    assert asked(a_create(schedulerName=scheduler), policy=ALL_PODS) == ALLOWED
+
+
+def test_w8_a_pod_without_a_scheduler_is_the_default_ones() -> None:
+    ours = msgspec.structs.replace(POLICY, schedulers=frozenset({"default-scheduler"}))
+    assert gates(became(a_create(OPTED, schedulerName=None), policy=ours)) == [GATE]
+
+
+def test_w9_a_pod_that_has_its_node_gets_no_gate() -> None:
+    assert asked(a_create(OPTED, nodeName="n")) == ALLOWED
+    assert asked(a_create(nodeName="n"), policy=ALL_PODS) == ALLOWED
+
+
+def test_w10_nothing_but_the_pod_is_needed_to_gate_it() -> None:
+    class Blind:
+        def get(self, *ignored: object) -> None:
+            raise AssertionError("asked for something else")
+
+        children = has_groups = get
+
+    assert gate_new(a_create(OPTED), POLICY, Blind()).patch  # type: ignore[arg-type]  # it answers nothing at all
+
+
+def test_the_other_parts_of_a_pod_stay_as_they_are() -> None:
+    request = a_create({**OPTED, "note": "kept"}, schedulingGates=[{"name": "x"}], containers=[{"name": "c"}])
+    before = msgspec.json.encode(request.obj)
+    pod = became(request)
+    assert msgspec.json.encode(request.obj) == before
+    assert pod["spec"].pop("schedulingGates") == [{"name": "x"}, {"name": GATE}]
+    rest = msgspec.json.decode(before)
+    rest["spec"].pop("schedulingGates")
+    assert pod == rest
+
+
+@pytest.mark.parametrize("annotations", [None, {}, {"note": "kept"}, {OPT_IN: "True"}, {OPT_IN: ""}])
+def test_where_somebody_opts_in_for_a_pod_the_pod_says_so_afterwards(annotations: dict[str, str] | None) -> None:
+    pod = became(a_create(annotations), policy=ALL_PODS)
+    assert pod["metadata"]["annotations"] == {**(annotations or {}), OPT_IN: "true"}
+    assert gates(pod) == [GATE]
+
+
+def test_a_pod_declines_what_others_say_for_it() -> None:
+    view = SmallView().namespace("t", opt_in="true").queue("default", annotations=OPTED)
+    assert asked(a_create({OPT_IN: "false"}), view, ALL_PODS) == ALLOWED
+
+
+@pytest.mark.parametrize(
+    ("queue", "namespace", "everybody", "is_gated"),
+    [
+        (None, None, False, False),
+        (None, None, True, True),
+        ("true", None, False, True),
+        (None, "true", False, True),
+        ("false", "true", True, False),
+        ("true", "false", False, True),
+        (None, "false", True, False),
+        ("True", None, False, False),
+        ("True", "true", False, True),
+        ("", "yes", True, True),
+    ],
+)
+def test_the_nearest_word_counts(queue: str | None, namespace: str | None, everybody: bool, is_gated: bool) -> None:
+    view = SmallView().queue("default", annotations={} if queue is None else {OPT_IN: queue})
+    view.namespace("t", **({} if namespace is None else {"opt_in": namespace}))
+    pod = became(a_create(), view, msgspec.structs.replace(POLICY, gates_all=everybody))
+    assert gates(pod) == ([GATE] if is_gated else [])
+
+
+@pytest.mark.parametrize(
+    ("annotations", "is_gated"),
+    [
+        ({}, False),  # the namespace's queue
+        ({QUEUE_NAME: "gating"}, True),
+        ({QUEUE_NAME: "missing"}, False),
+        ({GROUP_NAMES[0]: "in-gating"}, True),
+        ({GROUP_NAMES[1]: "in-gating"}, True),
+        ({GROUP_NAMES[0]: "without", QUEUE_NAME: "gating"}, True),
+        ({GROUP_NAMES[0]: "in-plain", QUEUE_NAME: "gating"}, False),
+        ({GROUP_NAMES[0]: "to-come", QUEUE_NAME: "gating"}, False),  # not known yet
+        ({GROUP_NAMES[0]: "elsewhere", QUEUE_NAME: "gating"}, False),  # a group of another namespace
+    ],
+)
+def test_the_queue_whose_word_counts_is_the_pods_queue(annotations: dict[str, str], is_gated: bool) -> None:
+    view = SmallView().namespace("t", queue="plain").queue("plain").queue("gating", annotations=OPTED)
+    view.group("in-gating", queue="gating").group("in-plain", queue="plain").group("without")
+    view.group("elsewhere", namespace="other", queue="gating")
+    assert gates(became(a_create(annotations), view)) == ([GATE] if is_gated else [])
+
+
+def test_a_gate_of_ours_that_nobody_asked_for_is_warned_about() -> None:
+    answer = asked(a_create(schedulingGates=[{"name": GATE}]))
+    assert answer.patch == ()
+    assert "not lifted" in answer.warnings[0]
+
+
+def test_a_pod_that_brings_our_gate_and_is_opted_in_by_others_gets_the_annotation_only() -> None:
+    answer = asked(a_create(schedulingGates=[{"name": GATE}]), policy=ALL_PODS)
+    assert answer == Answer(patch=({"op": "add", "path": "/metadata/annotations", "value": {OPT_IN: "true"}},))
+
+
+@pytest.mark.parametrize("user", ["alice", "headgate-itself"])
+@pytest.mark.parametrize("scheduler", ["headgate", "default-scheduler"])
+def test_a_stamp_that_a_new_pod_brings_is_taken_off(user: str, scheduler: str) -> None:
+    pod = became(a_create({STAMP: "forged", "note": "kept"}, user=user, schedulerName=scheduler))
+    assert pod["metadata"]["annotations"] == {"note": "kept"}
+
+
+def test_a_forged_stamp_does_not_keep_the_gate_away() -> None:
+    pod = became(a_create({**OPTED, STAMP: "forged"}))
+    assert (pod["metadata"]["annotations"], gates(pod)) == (OPTED, [GATE])
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [({}, {STAMP: "x"}), ({STAMP: "x"}, {STAMP: "y"}), ({STAMP: "x"}, {}), ({}, {STAMP: ""}), ({STAMP: ""}, {})],
+)
+def test_a_stamp_is_nobodys_to_write_but_ours(before: dict[str, str], after: dict[str, str]) -> None:
+    refusal = guard_stamp(an_update(before, after), POLICY, SmallView()).refusal
+    assert refusal.startswith(f"metadata.annotations[{STAMP}]: only Headgate itself")
+    assert '"alice"' in refusal
+    assert guard_stamp(an_update(before, after, user="headgate-itself"), POLICY, SmallView()) == ALLOWED
+
+
+def test_a_change_that_leaves_the_stamp_alone_is_nobodys_business() -> None:
+    kept = {STAMP: "x", "note": "one"}
+    assert guard_stamp(an_update(kept, {**kept, "note": "two"}), POLICY, SmallView()) == ALLOWED
+    assert guard_stamp(an_update({}, {OPT_IN: "false"}), POLICY, SmallView()) == ALLOWED
+
+
+def test_a_binding_carries_no_stamp_of_others() -> None:
+    assert guard_binding(a_create({STAMP: "x"}), POLICY, SmallView()).refusal
+    assert guard_binding(a_create({STAMP: "x"}, user="headgate-itself"), POLICY, SmallView()) == ALLOWED
+    assert guard_binding(a_create({"note": "x"}), POLICY, SmallView()) == ALLOWED
+
+
+@pytest.mark.parametrize("namespace", ["kube-system", "headgate-system"])
+def test_exempt_namespaces_are_left_alone(namespace: str) -> None:
+    request = msgspec.structs.replace(a_create(OPTED), namespace=namespace)
+    assert asked(request, policy=ALL_PODS) == ALLOWED
+
+
+@pytest.mark.parametrize(
+    "obj",
+    [
+        {},
+        {"metadata": None, "spec": None},
+        {"metadata": {"annotations": []}, "spec": []},
+        {"metadata": {"annotations": {OPT_IN: 1}}, "spec": {"schedulerName": "headgate"}},
+        {"metadata": {"annotations": OPTED}, "spec": {"schedulerName": "headgate", "schedulingGates": [None, {}, "x"]}},
+        {"metadata": {"annotations": {QUEUE_NAME: 7}}, "spec": {}},
+    ],
+)
+def test_an_object_that_is_no_pod_breaks_nothing(obj: dict[str, Any]) -> None:
+    request = Request("CREATE", "pods", "t", "p", obj=obj)
+    assert not asked(request).refusal
+    assert guard_stamp(msgspec.structs.replace(request, operation="UPDATE"), POLICY, SmallView()) == ALLOWED
