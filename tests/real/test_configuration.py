@@ -92,7 +92,8 @@ def document(text: str, scheduler: RealScheduler) -> str:
 
 
 def ours(text: bytes) -> Configuration | list[FieldError]:
-    return read_configuration(text, BUILT_IN)
+    read = read_configuration(text, BUILT_IN)
+    return read if isinstance(read, Configuration) else [each.error for each in read]
 
 
 def comparable(configuration: Configuration) -> Any:

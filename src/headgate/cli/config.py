@@ -7,9 +7,10 @@ from pathlib import Path
 
 import click
 
+from headgate.capacity.settings import Plugin, Settings
 from headgate.cli.logs import log_options
 from headgate.cli.plugins import Found, find_plugins
-from headgate.cli.scheduler_config import read_configuration
+from headgate.cli.scheduler_config import Wrong, read_configuration
 from headgate.kube.errors import FieldErrors, invalid
 from headgate.scheduling.configuration.values import Configuration, ForeignArgs, Profile
 
@@ -17,7 +18,8 @@ from headgate.scheduling.configuration.values import Configuration, ForeignArgs,
 @click.group(short_help="Check a scheduler configuration.")
 @log_options
 def command() -> None:
-    """Work with scheduler configurations: KubeSchedulerConfiguration of kubescheduler.config.k8s.io/v1."""
+    """Work with scheduler configurations: KubeSchedulerConfiguration of kubescheduler.config.k8s.io/v1, and Volcano's
+    volcano-scheduler.conf, alone or in its ConfigMap."""
 
 
 @command.command(short_help="Say what is wrong with a file, or what it makes run.")
@@ -26,8 +28,9 @@ def command() -> None:
 def check(file: Path) -> None:
     """Read FILE (- is standard input) and say what is wrong with it, or which plugins run at each point.
 
-    Everything that is wrong is told at once, one line each, with the path of the field. The exit code is 0 if the file
-    is right and 1 if not. Lines that begin with "remark" are about what is allowed but does nothing.
+    Everything that is wrong is told at once, one line each, with the path of the field, and with its line in a
+    volcano-scheduler.conf. The exit code is 0 if the file is right and 1 if not. Lines that begin with "remark" are
+    about what is allowed but does nothing.
 
     \b
     A profile serves the pods with its schedulerName. Which plugins run at a point is decided by, nearest first:
@@ -36,9 +39,12 @@ def check(file: Path) -> None:
       what runs by default         headgate config check with an empty profile shows it
     enabled beats disabled, and a "*" in disabled is everything that is not enabled in the same list.
 
+    A volcano-scheduler.conf names no scheduler: it is for those of `headgate run --scheduler-name`.
+
     \b
     Example:
       headgate config check scheduler.yaml
+      headgate config check volcano-scheduler.conf
       printf 'apiVersion: kubescheduler.config.k8s.io/v1\\nkind: KubeSchedulerConfiguration\\n' |
         headgate config check -
     """
@@ -50,15 +56,15 @@ def check(file: Path) -> None:
     found = find_plugins()
     for problem in found.problems:
         click.echo(f"remark: {problem}", err=True)
-    configuration = read_configuration(text, found.registry)
+    configuration = read_configuration(text, found.registry, ("headgate",))
     if isinstance(configuration, Configuration):
-        wrong = _wrong_foreign_args(configuration, found)
+        wrong = [Wrong(each) for each in _wrong_foreign_args(configuration, found)]
         if not wrong:
             _show(configuration)
             return
         configuration = wrong
     for each in configuration:
-        click.echo(f"{file}: {each}")
+        click.echo(each.at(file))
     sys.exit(1)
 
 
@@ -81,9 +87,24 @@ def _show(configuration: Configuration) -> None:
     for remark in configuration.remarks:
         click.echo(f"remark: {remark}", err=True)
     for i, profile in enumerate(configuration.profiles):
-        click.echo(("\n" if i else "") + f"profile {profile.name}")
-        for line in _lines(profile):
+        click.echo(("\n" if i else "") + f"profile {profile.name}" + ("" if profile.queues is None else " of queues"))
+        for line in (*_queue_lines(profile.queues), *_lines(profile)):
             click.echo(f"  {line}")
+
+
+def _queue_lines(settings: Settings | None) -> list[str]:
+    if settings is None:
+        return []
+    shown = {
+        "actions": ", ".join(settings.actions),
+        **{f"tier {i}": " ".join(map(_shown, tier)) for i, tier in enumerate(settings.tiers, 1)},
+        **{point: " ".join(settings.order(point)) for point in ("queueOrder", "jobOrder", "taskOrder")},
+    }
+    return [f"{name:<11} {value or '-'}" for name, value in shown.items()]
+
+
+def _shown(plugin: Plugin) -> str:
+    return plugin.name + (f"(without {', '.join(sorted(plugin.off))})" if plugin.off else "")
 
 
 def _lines(profile: Profile) -> list[str]:

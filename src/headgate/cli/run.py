@@ -57,7 +57,7 @@ class Order(msgspec.Struct, frozen=True):
     type=click.Path(path_type=Path),
     default=None,
     metavar="FILE",
-    help="A KubeSchedulerConfiguration; `headgate config check FILE` says what it means.",
+    help="A KubeSchedulerConfiguration or a volcano-scheduler.conf; `headgate config check FILE` says what it means.",
 )
 @click.option(
     "--components",
@@ -111,6 +111,7 @@ def command(
       headgate run --dry-run                          what would it do?
       headgate run --scheduler-name batch             serve pods with schedulerName: batch
       headgate run --config scheduler.yaml            profiles, plugins and their arguments from a file
+      headgate run --config volcano-scheduler.conf    actions, tiers and plugins for queues, as Volcano reads them
     """
     unknown = [each for each in components.split(",") if each.strip() not in COMPONENTS]
     if unknown:
@@ -119,18 +120,19 @@ def command(
         )
     if "" in names:
         raise click.BadParameter("a name may not be empty", param_hint="--scheduler-name")
-    if config_file is not None and names:
-        raise click.UsageError("--config names its schedulers in profiles; say either --config or --scheduler-name")
     metrics_at = parse_address("--metrics-listen", metrics_listen, "127.0.0.1:10259") if metrics_listen else None
     if isinstance(metrics_at, str):
         raise click.BadParameter(metrics_at)
     found = installed_plugins(lambda problem: click.echo(f"headgate run: {problem}", err=True))
+    served = tuple(dict.fromkeys(names)) or (_NAME,)
     if config_file is None:
-        configuration = default_configuration(tuple(dict.fromkeys(names)) or (_NAME,), found)
+        configuration = default_configuration(served, found)
     else:
-        read = configuration_of(config_file, found)
+        read = configuration_of(config_file, found, served)
         if isinstance(read, str):
             give_up("run", read)
+        if names and {profile.name for profile in read.profiles} != set(names):
+            raise click.UsageError("--config names its schedulers in profiles; say either --config or --scheduler-name")
         configuration = read
         for remark in configuration.remarks:
             click.echo(f"remark: {remark}", err=True)

@@ -7,11 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from headgate.cli.plugins import Build, Found, find_plugins
 from headgate.cli.scheduler_config import read_configuration
 from headgate.kube.features import Features
 from headgate.scheduling.cluster import Cluster
 from headgate.scheduling.configuration.parsing import parse_configuration
+from headgate.scheduling.configuration.queue_profile import QUEUE_SCHEDULERS, queue_profile
 from headgate.scheduling.configuration.values import Configuration
 from headgate.scheduling.metrics import Metrics
 from headgate.scheduling.plugins.scheduling_gates import SchedulingGates
@@ -26,22 +29,24 @@ _HEADER: Final = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeS
 
 
 def default_configuration(names: Sequence[str], found: Found) -> Configuration:
-    """A profile per name, each with the default plugins. All nodes are looked at: they cost little here."""
+    """A profile per name, each with the default plugins: of kind queues for the names that users of queues know, and
+    of kind pods for the others. All nodes are looked at: they cost little here."""
     profiles = [{"schedulerName": name} for name in names]
     document = {**_HEADER, "profiles": profiles, "percentageOfNodesToScore": ALL}
     read = parse_configuration(document, found.registry)
     assert isinstance(read, Configuration), read
-    return read
+    chosen = (queue_profile(each.name) if each.name in QUEUE_SCHEDULERS else each for each in read.profiles)
+    return msgspec.structs.replace(read, profiles=tuple(chosen))
 
 
-def configuration_of(file: Path, found: Found) -> Configuration | str:
-    """What the file says, or what is wrong with it, line by line."""
+def configuration_of(file: Path, found: Found, names: Sequence[str]) -> Configuration | str:
+    """What the file says, or what is wrong with it, line by line. ``names``: for a file that names no schedulers."""
     try:
         text = file.read_bytes()
     except OSError as error:
         return f"{file}: {error.strerror}"
-    read = read_configuration(text, found.registry)
-    return read if isinstance(read, Configuration) else "\n".join(f"{file}: {each}" for each in read)
+    read = read_configuration(text, found.registry, names)
+    return read if isinstance(read, Configuration) else "\n".join(each.at(file) for each in read)
 
 
 def maker(configuration: Configuration, found: Found, features: Features) -> Make | str:

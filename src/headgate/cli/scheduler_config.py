@@ -1,29 +1,113 @@
-"""The text of a scheduler configuration, read: YAML or JSON, then ``scheduling/configuration/``."""
+"""The text of a scheduler configuration, read: what kind it is, and then ``scheduling/configuration/``.
+
+Two kinds are known by what they say: a ``KubeSchedulerConfiguration``, and a ``volcano-scheduler.conf``, which may also
+stand in the ConfigMap that Volcano reads it from. A conf has no name of a scheduler in it: those it is for are given.
+"""
 
 from __future__ import annotations
 
-from headgate.kube.errors import ErrorKind, FieldError, FieldErrors, forbidden
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from headgate.kube.errors import ErrorKind, FieldError, forbidden, invalid
+from headgate.kube.json_text import Parsed
+from headgate.kube.yaml_lines import Lines, lines_of
 from headgate.kube.yaml_text import decode_yaml
+from headgate.scheduling.configuration.conf import DISTINGUISHING, Conf, parse_conf
 from headgate.scheduling.configuration.parsing import parse_configuration
+from headgate.scheduling.configuration.queue_profile import queue_profile
 from headgate.scheduling.configuration.registry import Registry
 from headgate.scheduling.configuration.values import Configuration
+from headgate.scheduling.sampling import ALL
+
+_ENDING: Final = ".conf"
+_LINE: Final = "line "
 
 
-def read_configuration(text: bytes, registry: Registry) -> Configuration | FieldErrors:
-    """A field that is written twice is an error, too: one of the two would be ignored."""
+class Wrong(msgspec.Struct, frozen=True):
+    """What is wrong, and on which line if that is known."""
+
+    error: FieldError
+    line: int | None = None
+
+    def at(self, file: object) -> str:
+        return f"{file}: {self.error}" if self.line is None else f"{file}:{self.line}: {self.error}"
+
+
+def read_configuration(text: bytes, registry: Registry, names: Sequence[str] = ()) -> Configuration | list[Wrong]:
+    """``names``: the schedulers that a file is for which does not name any. A field that is written twice is an error,
+    too: one of the two would be ignored."""
     parsed = decode_yaml(text)
     if parsed.error is not None:
-        return [FieldError(ErrorKind.INVALID, "", detail=f"this is neither YAML nor JSON: {parsed.error}")]
-    configuration = parse_configuration(parsed.value, registry)
-    twice = [_written_twice(each) for each in parsed.duplicates]
-    if not twice:
-        return configuration
-    return twice if isinstance(configuration, Configuration) else [*twice, *configuration]
+        return [Wrong(_unreadable(parsed.error))]
+    if _is_conf(parsed.value):
+        return _of_conf(parsed, lines_of(text), names)
+    if _is_config_map(parsed.value):
+        return _of_config_map(parsed, lines_of(text), names)
+    read = parse_configuration(parsed.value, registry)
+    twice = [Wrong(_written_twice(each)) for each in parsed.duplicates]
+    if isinstance(read, Configuration):
+        return twice or read
+    return [*twice, *(Wrong(each) for each in read)]
+
+
+def _is_conf(value: Any) -> bool:
+    return isinstance(value, dict) and "kind" not in value and not DISTINGUISHING.isdisjoint(value)
+
+
+def _is_config_map(value: Any) -> bool:
+    return isinstance(value, dict) and value.get("kind") == "ConfigMap"
+
+
+def _of_conf(parsed: Parsed, lines: Lines, names: Sequence[str]) -> Configuration | list[Wrong]:
+    read = parse_conf(parsed.value)
+    wrong = [Wrong(error, _own_line(error)) for error in map(_written_twice, parsed.duplicates)]
+    if not isinstance(read, Conf):
+        wrong += [Wrong(each, lines.of(each.path)) for each in read]
+        return sorted(wrong, key=lambda each: each.line or 0)
+    profiles = tuple(queue_profile(name, read.settings) for name in names)
+    return wrong or Configuration(profiles, percentage_of_nodes_to_score=ALL, remarks=read.remarks)
+
+
+def _of_config_map(parsed: Parsed, lines: Lines, names: Sequence[str]) -> Configuration | list[Wrong]:
+    data = parsed.value.get("data")
+    found = sorted(key for key in data if key.endswith(_ENDING)) if isinstance(data, dict) else []
+    text = data[found[0]] if len(found) == 1 else None
+    if not isinstance(text, str):
+        detail = f"must have exactly one text whose name ends in {_ENDING}, such as volcano-scheduler.conf"
+        return [Wrong(invalid("data", found, detail), lines.of("data"))]
+    path = f"data.{found[0]}"
+    inner = decode_yaml(text.encode())
+    if inner.error is not None:
+        return [Wrong(msgspec.structs.replace(_unreadable(inner.error), path=path), lines.of(path))]
+    read = _of_conf(inner, lines_of(text.encode()), names)
+    if isinstance(read, Configuration):
+        return read
+    begins = lines.literals.get(path)
+    return [_further_in(each, path, begins, lines.of(path)) for each in read]
+
+
+def _further_in(wrong: Wrong, path: str, begins: int | None, line: int) -> Wrong:
+    """A complaint about the text inside: on its own line if the text stands there line by line."""
+    if wrong.line is not None and begins is not None:
+        return Wrong(wrong.error, begins - 1 + wrong.line)
+    return Wrong(msgspec.structs.replace(wrong.error, path=f"{path}: {wrong.error.path}"), line)
+
+
+def _unreadable(error: str) -> FieldError:
+    return FieldError(ErrorKind.INVALID, "", detail=f"this is neither YAML nor JSON: {error}")
 
 
 def _written_twice(sentence: str) -> FieldError:
     """JSON is answered with the field (``duplicate field "a.b"``), YAML with the line (``line 3: key "b" …``)."""
-    if sentence.startswith("line "):
+    if sentence.startswith(_LINE):
         line, _, detail = sentence.partition(": ")
         return forbidden(line, detail)
     return forbidden(sentence.removeprefix("duplicate field ").strip('"'), "duplicate field")
+
+
+def _own_line(error: FieldError) -> int | None:
+    line = error.path.removeprefix(_LINE)
+    return int(line) if line != error.path and line.isdecimal() else None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 import math
 import re
 from collections.abc import Iterator
@@ -48,6 +49,12 @@ def decode_yaml(body: bytes) -> Parsed:
 
 class _Refused(Exception):
     """Carries the reason out of the building; never leaves this module."""
+
+
+def first_document(body: bytes) -> Iterator[yaml.Event]:
+    """The events of the first document, as far as it can be read."""
+    with contextlib.suppress(_Refused):
+        yield from _events(body)
 
 
 def _events(body: bytes) -> Iterator[yaml.Event]:

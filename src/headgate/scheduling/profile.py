@@ -15,6 +15,7 @@ import msgspec
 from headgate.scheduling.cluster import Cluster, Part
 from headgate.scheduling.configuration.registry import BUILT_IN, METHODS
 from headgate.scheduling.configuration.values import (
+    BinPackArgs,
     DefaultPreemptionArgs,
     ForeignArgs,
     NodeAffinityArgs,
@@ -34,6 +35,7 @@ from headgate.scheduling.plugins.allocation import (
     most_allocated,
     requested_to_capacity_ratio,
 )
+from headgate.scheduling.plugins.bin_pack import BinPack
 from headgate.scheduling.plugins.default_binder import DefaultBinder
 from headgate.scheduling.plugins.default_preemption import DefaultPreemption
 from headgate.scheduling.plugins.dynamic_resources import DynamicResources
@@ -70,6 +72,10 @@ def _fit(args: NodeResourcesFitArgs, cluster: Cluster) -> NodeResourcesFit:
 
 def _balanced(args: NodeResourcesBalancedAllocationArgs, cluster: Cluster) -> NodeResourcesBalancedAllocation:
     return NodeResourcesBalancedAllocation(_weights(args.resources))
+
+
+def _bin_pack(args: BinPackArgs, cluster: Cluster) -> BinPack:
+    return BinPack(_weights(args.resources))
 
 
 def _affinity(args: NodeAffinityArgs, cluster: Cluster) -> NodeAffinity:
@@ -121,6 +127,7 @@ MAKERS: Final[Mapping[str, Maker]] = {
     "ImageLocality": _plain(ImageLocality),
     "InterPodAffinity": InterPodAffinity,
     "DefaultBinder": _plain(DefaultBinder),
+    "BinPack": _bin_pack,
 }
 
 

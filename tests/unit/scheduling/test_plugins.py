@@ -10,6 +10,7 @@ from clusters import Cluster, a_node, a_pod
 from headgate.kube.affinity import read_node_selector
 from headgate.scheduling.contract import Lineup, Placement, PreFilter, PreScore, Unplaced
 from headgate.scheduling.plugins.allocation import most_allocated, requested_to_capacity_ratio
+from headgate.scheduling.plugins.bin_pack import BinPack
 from headgate.scheduling.plugins.image_locality import ImageLocality
 from headgate.scheduling.plugins.node_affinity import NodeAffinity
 from headgate.scheduling.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
@@ -295,6 +296,19 @@ def test_of_three_resources_the_standard_deviation_counts() -> None:
     assert scores(balance, pod, a_node("a", allocatable=gpu), a_node("b")) == {"a": 64, "b": 100}
     other = a_pod("q", {"cpu": "1", "memory": "4Gi"})
     assert scores(balance, other, a_node("a", allocatable=gpu)) == {"a": 87}
+
+
+# -- BinPack ------------------------------------------------------------------------------------------------------
+
+
+def test_packing_looks_only_at_what_the_pod_asks_for_and_what_has_a_weight() -> None:
+    pack = BinPack((("cpu", 1), ("memory", 3), ("example.com/gpu", 0)))
+    nodes = a_node("a", cpu="4", memory="8Gi"), a_node("b", cpu="2", memory="8Gi")
+    assert scores(pack, a_pod("p", {"cpu": "1"}), *nodes) == {"a": 25, "b": 50}
+    assert scores(pack, a_pod("p", {"cpu": "1", "memory": "8Gi"}), *nodes) == {"a": (25 + 300) // 4, "b": 350 // 4}
+    gpu = a_node("c", allocatable={"example.com/gpu": "2"})
+    assert scores(pack, a_pod("p", {"example.com/gpu": "2"}), gpu) == {"c": 0}
+    assert scores(pack, a_pod("p"), *nodes) == {"a": 0, "b": 0}
 
 
 # -- ImageLocality ------------------------------------------------------------------------------------------------

@@ -76,6 +76,9 @@ _SERVES: Final[Mapping[str, str]] = {
 }
 BUILT_IN: Final[Registry] = {name: Entry(name, frozenset(points.split())) for name, points in _SERVES.items()}
 
+QUEUE_PLUGINS: Final[Registry] = {"BinPack": Entry("BinPack", frozenset({"preScore", "score"}))}
+"""Those that only profiles of kind queues run: a ``KubeSchedulerConfiguration`` does not name them."""
+
 _WEIGHTS: Final[Mapping[str, int]] = {
     "TaintToleration": 3,
     "NodeAffinity": 2,
@@ -99,7 +102,7 @@ def with_plugins(entries: Iterable[Entry]) -> Registry | str:
     """Built-in plugins and these; a text if two have the same name."""
     registry = dict(BUILT_IN)
     for entry in entries:
-        taken = registry.get(entry.name)
+        taken = registry.get(entry.name) or QUEUE_PLUGINS.get(entry.name)
         if taken is not None:
             return (
                 f"plugin {entry.name} of {entry.origin or 'another package'} has the name of "

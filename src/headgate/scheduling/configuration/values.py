@@ -79,6 +79,10 @@ class DynamicResourcesArgs(msgspec.Struct, frozen=True):
     filter_timeout_s: float = 10.0
 
 
+class BinPackArgs(msgspec.Struct, frozen=True):
+    resources: tuple[Weighted, ...] = CPU_AND_MEMORY
+
+
 class ForeignArgs(msgspec.Struct, frozen=True):
     """Arguments of a plugin from elsewhere: what the document says, for the plugin to judge."""
 
@@ -94,6 +98,7 @@ Args = (
     | VolumeBindingArgs
     | DefaultPreemptionArgs
     | DynamicResourcesArgs
+    | BinPackArgs
     | ForeignArgs
 )
 
