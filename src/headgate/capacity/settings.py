@@ -18,14 +18,19 @@ ALLOCATE: Final = "allocate"
 BACKFILL: Final = "backfill"
 PREEMPT: Final = "preempt"
 RECLAIM: Final = "reclaim"
+
+PRIORITY: Final = "priority"
+GANG: Final = "gang"
+DRF: Final = "drf"
+CONFORMANCE: Final = "conformance"
 ACTIONS: Final = (ENQUEUE, ALLOCATE, BACKFILL, PREEMPT, RECLAIM)
 
 SERVES: Final[Mapping[str, tuple[str, ...]]] = {
-    "priority": ("jobOrder", "taskOrder", "preemptable"),
-    "gang": ("jobOrder", "jobReady", "jobPipelined", "jobStarving", "preemptable", "reclaimable"),
-    "conformance": ("preemptable", "reclaimable"),
+    PRIORITY: ("jobOrder", "taskOrder", "preemptable"),
+    GANG: ("jobOrder", "jobReady", "jobPipelined", "jobStarving", "preemptable", "reclaimable"),
+    CONFORMANCE: ("preemptable", "reclaimable"),
     "overcommit": ("jobEnqueued",),
-    "drf": ("jobOrder", "preemptable"),
+    DRF: ("jobOrder", "preemptable"),
     "predicates": ("predicate",),
     "capacity": ("queueOrder", "allocatable", "jobEnqueued", "preemptive", "reclaimable"),
     "proportion": ("queueOrder", "allocatable", "jobEnqueued", "overused", "preemptive", "reclaimable"),
@@ -53,18 +58,29 @@ Tiers = tuple[tuple[Plugin, ...], ...]
 
 DEFAULT_ACTIONS: Final = (ENQUEUE, ALLOCATE, BACKFILL, PREEMPT)
 DEFAULT_TIERS: Final[Tiers] = (
-    (Plugin("priority"), Plugin("gang", frozenset({"preemptable"})), Plugin("conformance")),
-    (Plugin("drf", frozenset({"preemptable"})), Plugin("predicates"), Plugin("capacity"), Plugin("nodeorder")),
+    (Plugin(PRIORITY), Plugin(GANG, frozenset({"preemptable"})), Plugin(CONFORMANCE)),
+    (Plugin(DRF, frozenset({"preemptable"})), Plugin("predicates"), Plugin("capacity"), Plugin("nodeorder")),
 )
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """``gangs_whole``: the feature gate GangAtomicUngate. ``action_arguments``: by action, as a plugin's."""
+    """``gang_atomic``: the feature gate GangAtomicUngate. ``action_arguments``: by action, as a plugin's. Its questions
+    are for whoever starts with it, not for hot paths: each looks through the tiers."""
 
     actions: tuple[str, ...] = DEFAULT_ACTIONS
     tiers: Tiers = DEFAULT_TIERS
     action_arguments: Mapping[str, Mapping[str, Argument]] = {}
-    gangs_whole: bool = True
+    gang_atomic: bool = True
+
+    @property
+    def plugins(self) -> frozenset[str]:
+        """All that there are in some tier."""
+        return frozenset(each.name for tier in self.tiers for each in tier)
+
+    @property
+    def enqueues(self) -> bool:
+        """Whether groups wait until their minimum fits before their pods are looked at."""
+        return self.runs(ENQUEUE)
 
     def runs(self, action: str) -> bool:
         return action in self.actions
