@@ -1,0 +1,270 @@
+"""A model of Cluster Autoscaler: one loop looks at all pending pods, buys for one node group, or gives idle nodes back.
+
+It covers what decides which pods cause a scale-up (CA-1 to CA-9, CA-11 to CA-14), when (CA-16 to CA-19), how much of it
+is already on its way (CA-20 to CA-22), and the removal of nodes with nothing on them (CA-24, CA-25, CA-27). Left out:
+draining nodes that have pods (CA-10, CA-26), proactive scale-up (CA-15), utilisation. Cluster Autoscaler picks one of
+several suitable groups by chance; the model takes the one that helps most pods, with the fewest nodes, by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+
+from headgate.kube.conditions import UNSCHEDULABLE
+from headgate.nodes.models.contract import Buy, Effect, Remove, Taint, Tell
+from headgate.nodes.models.machine import Node, machine
+from headgate.nodes.models.node_groups import Group, NodeGroups, Patience
+from headgate.nodes.models.picture import Picture
+from headgate.nodes.models.pod import Pod
+from headgate.nodes.models.room import Spot, place, planned, standing
+from headgate.nodes.timers import Timers
+
+Object = dict[str, Any]
+
+TO_BE_DELETED: Final = "ToBeDeletedByClusterAutoscaler"
+_DISABLED: Final = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+_FRESH_S: Final = 10.0
+_TOO_NEW_S: Final = 2.0
+_LOOP: Final = "loop"
+_DELETE: Final = "delete"
+
+
+class Flags(msgspec.Struct, frozen=True):
+    """Named after Cluster Autoscaler's, with its defaults."""
+
+    scan_interval_s: float = 10.0
+    frequent_loops_enabled: bool = True
+    new_pod_scale_up_delay_s: float = 0.0
+    expendable_pods_priority_cutoff: int = -10
+    allowed_scheduler_names: frozenset[str] = frozenset()
+    bypassed_scheduler_names: frozenset[str] = frozenset()
+    enable_provisioning_requests: bool = False
+    max_nodes_total: int = 0
+    scale_down_unneeded_time_s: float = 600.0
+    scale_down_unready_time_s: float = 1200.0
+    scale_down_delay_after_add_s: float = 600.0
+    node_delete_delay_after_taint_s: float = 5.0
+    patience: Patience = Patience()
+
+
+class ClusterAutoscaler:
+    def __init__(self, groups: Iterable[Group], flags: Flags | None = None) -> None:
+        self._flags = flags or Flags()
+        self._groups = NodeGroups(groups, self._flags.patience)
+        self._picture = Picture()
+        self._timers: Timers[tuple[str, str]] = Timers()
+        self._unneeded_s: dict[str, float] = {}  # since when
+        self._told: dict[str, set[str]] = {}  # by uid, what it was told
+        self._last_add_s = float("-inf")
+        self._synced = False
+
+    # -- facts -----------------------------------------------------------------------------------------------------
+
+    def pod_applied(self, pod: Object, now_s: float) -> None:
+        _, seen = self._picture.pod_applied(pod)
+        fresh = self._is_demand(seen) and now_s - seen.since_s < _FRESH_S
+        if self._synced and self._flags.frequent_loops_enabled and fresh:
+            self._timers.set((_LOOP, ""), now_s)  # CA-18
+
+    def pod_removed(self, uid: str, now_s: float) -> None:
+        self._picture.pod_removed(uid)
+        self._told.pop(uid, None)
+
+    def node_applied(self, node: Object, now_s: float) -> None:
+        _, seen = self._picture.node_applied(node)
+        self._groups.joined(seen)
+
+    def node_removed(self, name: str, now_s: float) -> None:
+        node = self._picture.node_removed(name)
+        self._unneeded_s.pop(name, None)
+        if node is not None:
+            self._groups.left(node)
+
+    def synced(self, now_s: float) -> None:
+        if not self._synced:
+            self._synced = True
+            self._timers.set((_LOOP, ""), now_s)
+
+    def next_deadline_s(self) -> float | None:
+        return self._timers.next_deadline_s()
+
+    def due(self, now_s: float) -> list[Effect]:
+        out: list[Effect] = []
+        for bell, name in list(self._timers.due(now_s)):
+            if bell == _LOOP:
+                done = self._look(now_s)
+                acted = any(isinstance(each, (Buy, Taint)) for each in done)
+                # CA-19: who has done something looks again at once.
+                self._timers.set((_LOOP, ""), now_s if acted else now_s + self._flags.scan_interval_s)
+                out += done
+            else:
+                out += self._finish(name)
+        return out
+
+    # -- one loop --------------------------------------------------------------------------------------------------
+
+    def _look(self, now_s: float) -> list[Effect]:
+        self._groups.look(now_s)
+        spots = self._spots(now_s)
+        # CA-11: the most important first. CA-12: what is placed here takes room from those after it, and keeps nodes.
+        waiting = sorted((pod for pod in self._picture.pending.values() if self._is_demand(pod)), key=_importance)
+        unplaced = [pod for pod in waiting if not self._is_expendable(pod) and place(pod, spots.values()) is None]
+        helped = [pod for pod in unplaced if self._may_cause_scale_up(pod, now_s)]
+        too_new = bool(helped) and self._are_too_new(helped, now_s)
+        out = [] if not helped or too_new else self._scale_up(helped, now_s)
+        bought = any(isinstance(each, Buy) for each in out)
+        self._note_unneeded(spots, now_s)
+        return out if bought or too_new else out + self._scale_down(now_s)
+
+    def _is_demand(self, pod: Pod) -> bool:
+        flags = self._flags
+        if pod.node or pod.terminal or pod.leaving or pod.nominated:  # CA-1, CA-2, CA-3
+            return False
+        if flags.allowed_scheduler_names and pod.scheduler not in flags.allowed_scheduler_names:  # CA-1
+            return False
+        if pod.status == "False" and pod.reason == UNSCHEDULABLE:  # CA-4, and CA-5 for every other reason
+            return True
+        unprocessed = not pod.status or (pod.status == "False" and not pod.reason)
+        return unprocessed and pod.scheduler in flags.bypassed_scheduler_names  # CA-6
+
+    def _is_expendable(self, pod: Pod) -> bool:
+        """CA-9."""
+        return pod.priority is not None and pod.priority < self._flags.expendable_pods_priority_cutoff
+
+    def _may_cause_scale_up(self, pod: Pod, now_s: float) -> bool:
+        if pod.owner == "DaemonSet":  # CA-13
+            return False
+        if self._flags.enable_provisioning_requests and pod.booked:  # CA-14
+            return False
+        wait_s = max(self._flags.new_pod_scale_up_delay_s, pod.delay_s)
+        return now_s - pod.created_s >= wait_s  # CA-16: from the creation, gated or not
+
+    def _are_too_new(self, pods: list[Pod], now_s: float) -> bool:
+        """CA-17: maybe more are coming."""
+        oldest_s = min(pod.created_s for pod in pods)
+        return not self._flags.bypassed_scheduler_names and now_s - oldest_s < _TOO_NEW_S
+
+    def _spots(self, now_s: float) -> dict[str, Spot]:
+        """Ready nodes with what is on them, and nodes that are on their way, by name."""
+        ready = (node for _, node in sorted(self._picture.nodes.items()) if self._takes_pods(node))
+        spots = {node.name: standing(node) for node in ready}
+        for name, spot in spots.items():
+            for pod in self._picture.running_on(name):
+                if not self._is_expendable(pod):
+                    spot.take(pod)
+        for pod in self._picture.pending.values():
+            if pod.nominated in spots and not pod.leaving:  # CA-3
+                spots[pod.nominated].take(pod)
+        for group in self._groups.all:
+            for number in range(self._groups.upcoming(group.name, now_s)):  # CA-21
+                name = f"upcoming {number} of {group.name}"
+                spots[name] = planned(name, group.name, group.shape)
+        return spots
+
+    def _takes_pods(self, node: Node) -> bool:
+        return node.counts_as_ready and not node.leaving and not self._groups.is_going(node.name)
+
+    # -- more ------------------------------------------------------------------------------------------------------
+
+    def _scale_up(self, pods: list[Pod], now_s: float) -> list[Effect]:
+        most = len(pods)
+        if self._flags.max_nodes_total:  # CA-20
+            there = sum(self._groups.target(group.name) for group in self._groups.all)
+            foreign = sum(not node.group for node in self._picture.nodes.values())
+            most = min(most, max(self._flags.max_nodes_total - there - foreign, 0))
+        plans = [(group, _pack(group, pods, min(most, self._groups.room(group, now_s)))) for group in self._groups.all]
+        group, packed = min(plans, key=_helpfulness, default=(None, []))
+        out: list[Effect] = []
+        if group is not None and packed:
+            for inside in packed:
+                name = self._picture.new_name(group.name)
+                self._groups.order(group.name, name, now_s)
+                out.append(Buy(machine(name, group.name, group.shape), tuple(pod.key for pod in inside)))
+            for pod in (pod for inside in packed for pod in inside):
+                out += self._tell(pod, "TriggeredScaleUp", f"pod triggered scale-up: {len(packed)} of {group.name}")
+            self._last_add_s = now_s
+        elif not any(packed for _, packed in plans):
+            for pod in pods:
+                out += self._tell(pod, "NotTriggerScaleUp", "pod didn't trigger scale-up")
+        return out
+
+    def _tell(self, pod: Pod, reason: str, message: str) -> list[Effect]:
+        """CA-23, once for each pod and reason."""
+        told = self._told.setdefault(pod.uid, set())
+        if reason in told:
+            return []
+        told.add(reason)
+        return [Tell(pod.namespace, pod.name, pod.uid, reason, message)]
+
+    # -- less ------------------------------------------------------------------------------------------------------
+
+    def _note_unneeded(self, spots: dict[str, Spot], now_s: float) -> None:
+        for group in self._groups.all:
+            for node in self._groups.staying(group.name):
+                spot = spots.get(node.name)
+                empty = self._picture.is_empty(node.name) if spot is None else not spot.guests
+                if empty and node.annotations.get(_DISABLED) != "true":  # CA-24, of nodes with nothing on them
+                    self._unneeded_s.setdefault(node.name, now_s)
+                else:
+                    self._unneeded_s.pop(node.name, None)
+
+    def _scale_down(self, now_s: float) -> list[Effect]:
+        out: list[Effect] = []
+        if now_s - self._last_add_s < self._flags.scale_down_delay_after_add_s:  # CA-25
+            return out
+        for group in self._groups.all:
+            for node in self._groups.staying(group.name):
+                if self._groups.target(group.name) <= group.min_size:
+                    break
+                if now_s - self._unneeded_s.get(node.name, now_s) > self._enough_s(node):
+                    self._groups.send_away(node.name)
+                    self._timers.set((_DELETE, node.name), now_s + self._flags.node_delete_delay_after_taint_s)
+                    out.append(Taint(node.name, node.uid, TO_BE_DELETED))  # CA-27
+        return out
+
+    def _enough_s(self, node: Node) -> float:
+        flags = self._flags
+        return flags.scale_down_unneeded_time_s if node.counts_as_ready else flags.scale_down_unready_time_s
+
+    def _finish(self, name: str) -> list[Effect]:
+        node = self._picture.nodes.get(name)
+        if node is None:
+            return []
+        if self._picture.is_empty(name):
+            return [Remove(name, node.uid)]
+        self._groups.keep(name)  # somebody was faster than the taint
+        self._unneeded_s.pop(name, None)
+        return [Taint(name, node.uid, TO_BE_DELETED, off=True)]
+
+
+def _importance(pod: Pod) -> tuple[int, float, str]:
+    return -(pod.priority or 0), pod.created_s, pod.key
+
+
+def _pack(group: Group, pods: list[Pod], most: int) -> list[list[Pod]]:
+    """What each of the machines would get if the group grew for these pods: the largest first, first fit."""
+    size = group.shape.counts
+
+    def share(pod: Pod) -> float:
+        return sum(amount / size[name] for name, amount in pod.requests.items() if size.get(name))
+
+    spots: list[Spot] = []
+    inside: dict[str, list[Pod]] = {}
+    for pod in sorted(pods, key=lambda pod: (-share(pod), *_importance(pod))):
+        spot = place(pod, spots)
+        if spot is None and len(spots) < most:
+            new = planned(f"new {len(spots)}", group.name, group.shape)
+            spot = place(pod, [new])
+            if spot is not None:
+                spots.append(new)
+        if spot is not None:
+            inside.setdefault(spot.name, []).append(pod)
+    return list(inside.values())
+
+
+def _helpfulness(plan: tuple[Group, list[list[Pod]]]) -> tuple[int, int, str]:
+    group, packed = plan
+    return -sum(map(len, packed)), len(packed), group.name

@@ -1,0 +1,107 @@
+"""Node groups of Cluster Autoscaler: how large each is meant to be, what is on its way, who has to wait.
+
+A group's target is the machines that are there and not going, and those that were ordered and have not joined yet.
+What was ordered and did not join in time is forgotten, and its group backs off (CA-20, CA-21). Which group to grow is
+decided in ``cluster_autoscaler.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from headgate.nodes.models.machine import Node, Shape
+
+
+class Group(msgspec.Struct, frozen=True):
+    name: str
+    shape: Shape
+    min_size: int = 0
+    max_size: int = 200
+
+
+class Patience(msgspec.Struct, frozen=True):
+    provision_s: float = 900.0
+    """How long an ordered machine may take to join."""
+    startup_s: float = 900.0
+    """How long a machine that joined may take to be Ready."""
+    backoff_s: float = 300.0
+    most_backoff_s: float = 1800.0
+
+
+class NodeGroups:
+    def __init__(self, groups: Iterable[Group], patience: Patience) -> None:
+        self.all = tuple(sorted(groups, key=lambda group: group.name))
+        self._patience = patience
+        self._ordered: dict[str, dict[str, float]] = {group.name: {} for group in self.all}  # name, when
+        self._members: dict[str, dict[str, Node]] = {group.name: {} for group in self.all}
+        self._going: set[str] = set()
+        self._backoff: dict[str, tuple[float, float]] = {}  # until when, and how long it was
+
+    # -- what happened ---------------------------------------------------------------------------------------------
+
+    def joined(self, node: Node) -> None:
+        if node.group in self._members:
+            self._ordered[node.group].pop(node.name, None)
+            self._members[node.group][node.name] = node
+            if node.counts_as_ready:
+                self._backoff.pop(node.group, None)
+
+    def left(self, node: Node) -> None:
+        self._going.discard(node.name)
+        self._members.get(node.group, {}).pop(node.name, None)
+
+    def order(self, group: str, name: str, now_s: float) -> None:
+        self._ordered[group][name] = now_s
+
+    def send_away(self, name: str) -> None:
+        self._going.add(name)
+
+    def keep(self, name: str) -> None:
+        self._going.discard(name)
+
+    def look(self, now_s: float) -> list[str]:
+        """The groups whose orders have just run out."""
+        failed = []
+        for group, ordered in self._ordered.items():
+            late = [name for name, since_s in ordered.items() if now_s - since_s > self._patience.provision_s]
+            for name in late:
+                del ordered[name]
+            if late:
+                last_s = self._backoff.get(group, (0.0, 0.0))[1]
+                wait_s = min(last_s * 2 or self._patience.backoff_s, self._patience.most_backoff_s)
+                self._backoff[group] = (now_s + wait_s, wait_s)
+                failed.append(group)
+        return failed
+
+    # -- questions -------------------------------------------------------------------------------------------------
+
+    def is_going(self, name: str) -> bool:
+        return name in self._going
+
+    def staying(self, group: str) -> list[Node]:
+        """The group's nodes that nobody has sent away, by name."""
+        return [
+            node for name, node in sorted(self._members[group].items()) if name not in self._going and not node.leaving
+        ]
+
+    def target(self, group: str) -> int:
+        return len(self.staying(group)) + len(self._ordered[group])
+
+    def upcoming(self, group: str, now_s: float) -> int:
+        """Ordered, or joined and still starting."""
+        if self.is_backed_off(group, now_s):
+            return 0
+        starting = sum(
+            not node.counts_as_ready and now_s - node.created_s <= self._patience.startup_s
+            for node in self.staying(group)
+        )
+        return starting + len(self._ordered[group])
+
+    def is_backed_off(self, group: str, now_s: float) -> bool:
+        return now_s < self._backoff.get(group, (0.0, 0.0))[0]
+
+    def room(self, group: Group, now_s: float) -> int:
+        """How many more machines the group may have now."""
+        return 0 if self.is_backed_off(group.name, now_s) else max(group.max_size - self.target(group.name), 0)
