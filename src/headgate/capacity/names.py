@@ -27,6 +27,8 @@ TASK_SPEC: Final = "volcano.sh/task-spec"
 PREEMPTABLE: Final = "volcano.sh/preemptable"
 STAMP: Final = "headgate.dev/admitted"
 """The proof that a pod was admitted: ``stamp.py``."""
+STATE: Final = "headgate.dev/state"
+"""On a queue: ``Closed`` closes it, ``Open`` opens it (``states.py``)."""
 
 ROOT: Final = "root"
 DEFAULT: Final = "default"

@@ -1,0 +1,202 @@
+"""Whether a queue may be created, changed or deleted: every problem at once, each with its field.
+
+Pure; ``admission/`` asks. What was wrong before and is not touched does not stand in the way of another change, so a
+tree that went wrong can be put right step by step. Rules for queues that are there already are ``rules.py``'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from headgate.capacity import rules
+from headgate.capacity.names import DEFAULT, MAX_DEPTH, ROOT, STATE
+from headgate.capacity.queue import Queue, read_queue
+from headgate.capacity.rules import Known, Problem, amounts_of, field
+from headgate.capacity.wording import amount_text
+
+Tenants = Callable[[str], int]
+"""How many PodGroups and pods of their own belong to a queue by name."""
+
+_SUMMED: Final = ("deserved", "guarantee")
+_STATES: Final = ("Open", "Closed")
+
+
+def problems_of_queue(
+    new: Mapping[str, Any], old: Mapping[str, Any] | None, known: Known, tenants: Tenants
+) -> list[Problem]:
+    """Why this queue may not be written; ``old`` is what it replaces. ``known`` need not know either of them."""
+    queue, before = read_queue(new), None if old is None else read_queue(old)
+    found = _about_words(new, queue)
+    after = _Changed(known, queue)
+    found += _in_place(queue, after)
+    found += _about_parents(queue, before, after, tenants)
+    found += _about_those_below(queue, before, after)
+    found += _about_sums(queue, before, after)
+    if old is not None and before is not None:
+        untouched = _Changed(known, before)
+        standing = {*_about_words(old, before), *_in_place(before, untouched)}
+        found = [each for each in found if each not in standing]
+    return list(dict.fromkeys(found))
+
+
+def problems_of_deletion(name: str, known: Known, tenants: Tenants) -> list[Problem]:
+    """Why this queue may not go."""
+    if name in (ROOT, DEFAULT):
+        return [Problem("metadata.name", f"the queue {name} is always there, and cannot be deleted")]
+    below = list(known.children(name))
+    found = []
+    if below:
+        found.append(Problem("metadata.name", f"{_listed(below)} below it: delete or move them first"))
+    count = tenants(name)
+    if count:
+        found.append(Problem("metadata.name", f"{_pieces(count)} in it: close it, and wait until it is empty"))
+    return found
+
+
+class _Changed:
+    """The queues there are, once this one is written."""
+
+    def __init__(self, known: Known, queue: Queue) -> None:
+        self._known = known
+        self._queue = queue
+
+    def get(self, name: str, /) -> Queue | None:
+        return self._queue if name == self._queue.name else self._known.get(name)
+
+    def children(self, name: str, /) -> Iterable[str]:
+        found = {each for each in self._known.children(name) if each != self._queue.name}
+        return sorted(found | {self._queue.name} if name == self._queue.parent else found)
+
+
+def _about_words(wire: Mapping[str, Any], queue: Queue) -> list[Problem]:
+    spec = wire.get("spec")
+    spec = spec if isinstance(spec, Mapping) else {}
+    found = [Problem("spec.weight", f"{queue.weight} is less than 1")] if queue.weight < 1 else []
+    annotations = (wire.get("metadata") or {}).get("annotations") or {}
+    state = annotations.get(STATE) if isinstance(annotations, Mapping) else None
+    if state is not None and state not in _STATES:
+        found.append(Problem(f"metadata.annotations[{STATE}]", f"{state!r} is neither Open nor Closed"))
+    if queue.name != ROOT:
+        return found
+    if spec.get("parent"):
+        found.append(Problem("spec.parent", f"the queue {ROOT} is above all others and has no parent"))
+    if state == "Closed":
+        found.append(Problem(f"metadata.annotations[{STATE}]", f"the queue {ROOT} cannot be closed; close those below"))
+    found += [
+        Problem(field(kind, resource), f"the queue {ROOT} has what those below it have together")
+        for kind in _SUMMED
+        for resource in sorted(amounts_of(queue, kind))
+    ]
+    return found
+
+
+def _in_place(queue: Queue, known: Known) -> list[Problem]:
+    """What would stop its branch, and what only makes no sense: to deserve what no queue above it may use."""
+    ancestors = rules.ancestors_of(queue, known)
+    return [*rules.problems_in_place(queue, known), *rules.find_excess(queue, ancestors, _SUMMED)]
+
+
+def _about_parents(queue: Queue, before: Queue | None, after: Known, tenants: Tenants) -> list[Problem]:
+    """A queue with jobs is a leaf, and stays one."""
+    if queue.name == ROOT or queue.parent == ROOT or (before is not None and before.parent == queue.parent):
+        return []
+    count = tenants(queue.parent) if after.get(queue.parent) is not None else 0
+    text = f"{_pieces(count)} in the queue {queue.parent}, so no queue can be below it"
+    return [Problem("spec.parent", text)] if count else []
+
+
+def _about_those_below(queue: Queue, before: Queue | None, after: Known) -> list[Problem]:
+    """A change of place may push others too deep, and a lower limit may leave them over it."""
+    found: list[Problem] = []
+    lowered = {
+        resource: bound
+        for resource, bound in queue.capability.items()
+        if before is None or resource not in before.capability or bound < before.capability[resource]
+    }
+    moved = before is None or before.parent != queue.parent
+    if not lowered and not moved:
+        return []
+    path, detour = rules.climb(queue.name, lambda name: _parent(after.get(name)))
+    if detour:
+        return []  # said already
+    level: list[tuple[str, Mapping[str, int]]] = [(name, lowered) for name in after.children(queue.name)]
+    depth = len(path)
+    while level and depth <= rules.MAX_CLIMB:
+        if moved and depth > MAX_DEPTH:
+            found.append(
+                Problem("spec.parent", f"{_listed(name for name, _ in level)} more than {MAX_DEPTH} levels deep")
+            )
+            break
+        following: list[tuple[str, Mapping[str, int]]] = []
+        for name, bounds in level:
+            below = after.get(name)
+            if below is None:
+                continue
+            found += _over(name, below, bounds)
+            left = {resource: bound for resource, bound in bounds.items() if resource not in below.capability}
+            following += [(child, left) for child in after.children(name)]
+        level, depth = following, depth + 1
+    return found
+
+
+def _over(name: str, below: Queue, bounds: Mapping[str, int]) -> list[Problem]:
+    return [
+        Problem(
+            field("capability", resource),
+            f"{amount_text(resource, bounds[resource])} is less than the {kind} of {amount_text(resource, amount)} "
+            f"of the queue {name} below it",
+        )
+        for kind in ("capability", *_SUMMED)
+        for resource, amount in sorted(amounts_of(below, kind).items())
+        if resource in bounds and amount > bounds[resource]
+    ]
+
+
+def _about_sums(queue: Queue, before: Queue | None, after: Known) -> list[Problem]:
+    """What siblings are promised together, their parent must be promised; only where this change makes it worse."""
+    found: list[Problem] = []
+    for kind in _SUMMED:
+        parent = after.get(queue.parent) if queue.parent != ROOT else None
+        own = amounts_of(queue, kind)
+        stayed = before is not None and before.parent == queue.parent
+        earlier = amounts_of(before, kind) if before is not None and stayed else {}
+        raised = [resource for resource, amount in own.items() if amount > earlier.get(resource, 0)]
+        if parent is not None and raised:
+            found += _sum_problems(parent, kind, raised, after)
+        bounds = amounts_of(before, kind) if before is not None else {}
+        lowered = [resource for resource, bound in own.items() if bound < bounds.get(resource, bound + 1)]
+        if queue.name != ROOT and lowered:
+            found += _sum_problems(queue, kind, lowered, after)
+    return found
+
+
+def _sum_problems(parent: Queue, kind: str, resources: Iterable[str], after: Known) -> list[Problem]:
+    bounds = amounts_of(parent, kind)
+    children = [each for each in map(after.get, after.children(parent.name)) if each is not None]
+    sums = rules.total(children, kind)
+    return [
+        Problem(
+            field(kind, resource),
+            f"the queues below {parent.name} have {amount_text(resource, sums[resource])} together, "
+            f"more than its {kind} of {amount_text(resource, bounds[resource])}",
+        )
+        for resource in sorted(resources)
+        if resource in bounds and sums.get(resource, 0) > bounds[resource]
+    ]
+
+
+def _parent(queue: Queue | None) -> str | None:
+    return None if queue is None else queue.parent
+
+
+def _pieces(count: int) -> str:
+    return "there is 1 PodGroup or pod" if count == 1 else f"there are {count} PodGroups or pods"
+
+
+def _listed(names: Iterable[str]) -> str:
+    """``queue a is``, ``queues a, b and 3 more are``."""
+    every = list(names)
+    shown = ", ".join(every[:3])
+    more = f" and {len(every) - 3} more" if len(every) > 3 else ""
+    return f"queue {shown} is" if len(every) == 1 else f"queues {shown}{more} are"

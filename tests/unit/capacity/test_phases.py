@@ -1,0 +1,197 @@
+"""How far a PodGroup is: Volcano's cases of phases, of what is let pass while pods end, and of what is said of whom."""
+
+from __future__ import annotations
+
+import pytest
+
+from headgate.capacity.phases import (
+    Counts,
+    Doing,
+    Fit,
+    conditions_of,
+    gang_text,
+    is_only_releasing,
+    member_text,
+    phase_of,
+)
+from headgate.capacity.unsupported import condition_of_group, condition_of_queue
+
+PENDING, BOUND, RUNNING = Doing.PENDING, Doing.BOUND, Doing.RUNNING
+RELEASING, WITHDRAWN, SUCCEEDED, FAILED = Doing.RELEASING, Doing.WITHDRAWN, Doing.SUCCEEDED, Doing.FAILED
+
+
+def counted(*doing: Doing, unschedulable: int = 0) -> Counts:
+    return Counts({each: doing.count(each) for each in dict.fromkeys(doing)}, unschedulable)
+
+
+@pytest.mark.parametrize(
+    ("minimum", "before", "counts", "expected"),
+    [
+        (1, "Running", counted(RELEASING), "Running"),
+        (2, "Running", counted(RUNNING, RELEASING), "Running"),
+        (2, "Running", counted(RELEASING, RELEASING), "Running"),
+        (2, "Pending", counted(WITHDRAWN, PENDING), "Pending"),
+        (2, "Running", counted(SUCCEEDED, SUCCEEDED), "Completed"),
+        (2, "Running", counted(RELEASING), "Pending"),
+        (2, "Running", counted(RUNNING, PENDING, unschedulable=1), "Unknown"),
+    ],
+    ids=[
+        "single pod terminating keeps Running",
+        "partial terminating keeps Running",
+        "all terminating keeps Running",
+        "never scheduled and deleted stays Pending",
+        "all completed",
+        "terminating below the minimum falls to Pending",
+        "running and unschedulable is Unknown",
+    ],
+)
+def test_the_phase_of_a_group_as_volcano_has_it(minimum: int, before: str, counts: Counts, expected: str) -> None:
+    assert phase_of(before, minimum, counts) == expected
+
+
+@pytest.mark.parametrize(
+    ("minimum", "before", "counts", "is_let_in", "expected"),
+    [
+        (2, "", counted(), False, "Pending"),
+        (2, "", counted(), True, "Inqueue"),
+        (2, "Inqueue", counted(PENDING), False, "Inqueue"),
+        (2, "Inqueue", counted(BOUND, BOUND), False, "Running"),
+        (2, "Inqueue", counted(BOUND, PENDING, PENDING), True, "Inqueue"),
+        (1, "Running", counted(SUCCEEDED, FAILED), True, "Completed"),
+        (1, "Running", counted(SUCCEEDED, RUNNING), True, "Running"),
+        (1, "Running", counted(SUCCEEDED, PENDING), True, "Completed"),
+        (0, "", counted(), False, "Pending"),
+        (0, "", counted(RUNNING), False, "Running"),
+        (2, "what", counted(PENDING), False, "Pending"),
+    ],
+)
+def test_the_phase_of_a_group_between_its_queue_and_its_end(
+    minimum: int, before: str, counts: Counts, is_let_in: bool, expected: str
+) -> None:
+    assert phase_of(before, minimum, counts, is_let_in=is_let_in) == expected
+
+
+@pytest.mark.parametrize(
+    ("minimum", "counts", "expected"),
+    [
+        (2, counted(RUNNING, RELEASING), True),
+        (2, counted(RUNNING, RELEASING, PENDING), False),
+        (2, counted(RUNNING, RELEASING, BOUND, PENDING), False),
+        (1, counted(WITHDRAWN), False),
+        (3, counted(RUNNING, RELEASING), False),
+    ],
+    ids=["partial termination", "replacement waits", "replacement half-way", "never scheduled", "below the minimum"],
+)
+def test_a_group_that_only_loses_members_is_not_complained_of(minimum: int, counts: Counts, expected: bool) -> None:
+    assert is_only_releasing(minimum, counts) is expected
+
+
+def test_six_members_of_which_three_fit_are_all_told_why_not_yet() -> None:
+    counts = counted(*[PENDING] * 6, unschedulable=3)
+    group = gang_text(6, counts)
+    assert group == (
+        "3/6 tasks in gang unschedulable: pod group is not ready, 6 Pending, 6 minAvailable; "
+        "Pending: 3 Unschedulable, 3 Schedulable"
+    )
+    no_node = "0/3 nodes are available: 3 Insufficient cpu."
+    told = [
+        *(member_text(f"ns1/task-{each}", f"node{each}", Fit.FITS, "", group) for each in (1, 2, 3)),
+        member_text("ns1/task-4", "", Fit.NOWHERE, no_node, group),
+        *(member_text(f"ns1/task-{each}", "", Fit.NOT_TRIED, "", group) for each in (5, 6)),
+    ]
+    assert told == [
+        "Pod ns1/task-1 can possibly be assigned to node1, once minAvailable is satisfied",
+        "Pod ns1/task-2 can possibly be assigned to node2, once minAvailable is satisfied",
+        "Pod ns1/task-3 can possibly be assigned to node3, once minAvailable is satisfied",
+        no_node,
+        group,
+        group,
+    ]
+
+
+def test_a_member_that_waits_for_victims_is_told_so() -> None:
+    text = member_text("ns1/task-1", "node1", Fit.AFTER_RELEASE, "", "")
+    assert text == (
+        "Pod ns1/task-1 can possibly be assigned to node1, once resource is released and minAvailable is satisfied"
+    )
+
+
+def said(minimum: int, counts: Counts, **more: object) -> list[tuple[str, str, str, str]]:
+    roles = more.pop("roles", {})
+    existing = more.pop("existing", {})
+    found = conditions_of(minimum, roles, counts, existing, **more)  # type: ignore[arg-type]  # tests name what they need
+    return [(each["type"], each["status"], each["reason"], each["message"]) for each in found]
+
+
+def test_a_gang_with_too_few_members_is_told_how_many_there_are() -> None:
+    text = "Not enough valid tasks for gang-scheduling, valid: 2, min: 3"
+    counts = counted(PENDING, PENDING, FAILED, WITHDRAWN)
+    assert said(3, counts) == [("Unschedulable", "True", "NotEnoughTasks", text)]
+
+
+def test_a_gang_without_enough_of_a_role_is_told_which() -> None:
+    text = "Not enough valid pods of each task for gang-scheduling, driver: 0 of 1"
+    found = said(2, counted(PENDING, PENDING), roles={"driver": 1, "executor": 1}, existing={"executor": 2})
+    assert found == [("Unschedulable", "True", "NotEnoughPodsOfTask", text)]
+
+
+def test_u21_a_group_that_waits_for_its_queue_is_not_unschedulable() -> None:
+    text = "its pods wait for room in the queue blue"
+    found = said(1, counted(PENDING), waits_for="blue")
+    assert found == [("Scheduled", "False", "WaitingForQueue", text)]
+
+
+def test_a_gang_that_finds_no_place_is_told_in_numbers() -> None:
+    (found,) = said(2, counted(RUNNING, PENDING, unschedulable=1))
+    assert found[:3] == ("Unschedulable", "True", "NotEnoughResources")
+    assert found[3].startswith("1/2 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 Running, 2 min")
+
+
+def test_a_gang_that_has_its_minimum_is_scheduled_whatever_its_other_members_do() -> None:
+    ready = ("Scheduled", "True", "tasks in gang are ready to be scheduled", "")
+    assert said(2, counted(RUNNING, BOUND, PENDING, unschedulable=1)) == [ready]
+
+
+def test_a_group_that_cannot_be_read_is_told_what_is_wrong() -> None:
+    text = "spec.minResources.cpu: -1 is less than nothing"
+    assert said(1, counted(PENDING), problem=text) == [("Unschedulable", "True", "Invalid", text)]
+
+
+def test_a_group_without_anything_to_say_has_no_conditions() -> None:
+    assert said(1, counted(PENDING)) == []
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ({"networkTopology": {"mode": "hard"}}, "spec.networkTopology: hard network topology is not supported"),
+        ({"networkTopology": {"highestTierAllowed": 1}}, "hard network topology is not supported"),
+        ({"networkTopology": {"mode": "soft"}}, "spec.networkTopology: network topology is not supported"),
+        ({"subGroupPolicy": [{"name": "a"}]}, "spec.subGroupPolicy: subgroups are not supported"),
+    ],
+)
+def test_what_a_group_asks_for_in_vain_is_said_on_it(spec: dict[str, object], words: str) -> None:
+    found = condition_of_group(spec)
+    assert found is not None
+    assert (found["type"], found["status"], found["reason"]) == ("Supported", "False", "NotSupported")
+    assert words in found["message"]
+
+
+def test_what_a_queue_asks_for_in_vain_is_said_on_it_all_at_once() -> None:
+    found = condition_of_queue(
+        {"dequeueStrategy": "fifo", "extendClusters": [{"name": "far"}], "dra": {"capability": {}}}
+    )
+    assert found is not None
+    assert [each.split(":")[0] for each in found["message"].split("; ")] == [
+        "spec.extendClusters",
+        "spec.dra",
+        "spec.dequeueStrategy",
+    ]
+
+
+@pytest.mark.parametrize(
+    "spec", [None, [], {}, {"minMember": 2}, {"dequeueStrategy": "traverse"}, {"networkTopology": 3}]
+)
+def test_who_asks_for_nothing_special_is_told_nothing(spec: object) -> None:
+    assert condition_of_group(spec) is None
+    assert condition_of_queue(spec) is None

@@ -1,0 +1,149 @@
+"""What a queue that is there may say; a tree of which one branch is wrong stops only there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from harness.queues import a_queue
+from headgate.capacity.register import Register
+from headgate.capacity.rules import Problem, climb, find_problems, problems_in_place
+
+
+def problems(*queues: dict[str, Any]) -> dict[str, str]:
+    register = Register(queues)
+    return find_problems(register, register.names())
+
+
+def of(name: str, *queues: dict[str, Any]) -> list[Problem]:
+    register = Register(queues)
+    queue = register.get(name)
+    assert queue is not None
+    return problems_in_place(queue, register)
+
+
+def test_a_tree_without_faults_has_no_problems() -> None:
+    assert not problems(
+        a_queue("root"),
+        a_queue("default", parent="root"),
+        a_queue(
+            "a", capability={"cpu": "8", "memory": "8Gi"}, deserved={"cpu": "4"}, guarantee={"resource": {"cpu": 4}}
+        ),
+        a_queue("b", parent="a", capability={"cpu": "8", "nvidia.com/gpu": 4}),
+        a_queue("c", parent="b", deserved={"memory": "1Ti"}),
+    )
+
+
+@pytest.mark.parametrize(
+    ("spec", "path", "text"),
+    [
+        (
+            {"capability": {"cpu": "2"}, "deserved": {"cpu": "2500m"}},
+            "spec.deserved.cpu",
+            "2500m is more than 2, its capability",
+        ),
+        (
+            {"deserved": {"memory": "1Gi"}, "guarantee": {"resource": {"memory": "2Gi"}}},
+            "spec.guarantee.resource.memory",
+            "2Gi is more than 1Gi, its deserved",
+        ),
+        (
+            {"capability": {"nvidia.com/gpu": 1}, "guarantee": {"resource": {"nvidia.com/gpu": 2}}},
+            "spec.guarantee.resource.nvidia.com/gpu",
+            "2 is more than 1, its capability",
+        ),
+        ({"parent": "nobody"}, "spec.parent", "queue nobody does not exist"),
+        ({"parent": "q"}, "spec.parent", "parents lead in a circle: q -> q"),
+    ],
+)
+def test_a_queue_is_wrong_by_itself_at_a_field(spec: dict[str, Any], path: str, text: str) -> None:
+    assert of("q", a_queue("q", **spec)) == [Problem(path, text)]
+
+
+@pytest.mark.parametrize("value", ["-1", "NaN", "1x", "", True, [], {}, None, "1" * 5000])
+def test_an_amount_that_is_none_is_a_problem_and_never_an_error(value: Any) -> None:
+    found = problems(a_queue("good"), a_queue("bad", capability={"cpu": value}))
+    assert list(found) == ["bad"]
+    assert found["bad"].startswith("spec.capability.cpu: ")
+
+
+@pytest.mark.parametrize("spec", [{"capability": "all"}, {"capability": [1]}, {"guarantee": {"resource": 3}}])
+def test_amounts_that_are_no_map_are_a_problem(spec: dict[str, Any]) -> None:
+    assert list(problems(a_queue("bad", **spec))) == ["bad"]
+
+
+def test_a_spec_that_is_nothing_of_the_kind_is_a_queue_without_limits() -> None:
+    register = Register([{"metadata": {"name": "odd"}, "spec": [], "status": "x"}])
+    assert find_problems(register, register.names()) == {}
+
+
+def test_a_capability_over_that_of_any_ancestor_is_a_problem_and_unset_dimensions_are_inherited() -> None:
+    top, middle = a_queue("a", capability={"cpu": "4"}), a_queue("b", parent="a", capability={"memory": "1Gi"})
+    assert problems(top, middle, a_queue("c", parent="b", capability={"cpu": "5"})) == {
+        "c": "spec.capability.cpu: 5 is more than 4, the capability of the queue a above it"
+    }
+
+
+def test_the_capability_of_the_root_binds_all() -> None:
+    found = problems(a_queue("root", capability={"cpu": "4"}), a_queue("a", capability={"cpu": "5"}))
+    assert found == {"a": "spec.capability.cpu: 5 is more than 4, the capability of the queue root above it"}
+
+
+def test_a_wrong_queue_stops_those_below_it_by_its_name_and_nobody_else() -> None:
+    found = problems(
+        a_queue("bad", capability={"cpu": "1"}, deserved={"cpu": "2"}),
+        a_queue("below", parent="bad"),
+        a_queue("deeper", parent="below"),
+        a_queue("beside"),
+    )
+    cause = "spec.deserved.cpu: 2 is more than 1, its capability"
+    assert found == {"bad": cause, "below": f"queue bad: {cause}", "deeper": f"queue bad: {cause}"}
+
+
+def test_five_levels_below_the_root_are_allowed_and_six_are_not() -> None:
+    chain = [a_queue("q1"), *(a_queue(f"q{level}", parent=f"q{level - 1}") for level in range(2, 8))]
+    found = problems(*chain)
+    assert found == {
+        "q6": "spec.parent: 6 levels below root, 5 are allowed",
+        "q7": "spec.parent: 7 levels below root, 5 are allowed",
+    }
+
+
+def test_a_circle_stops_its_members_and_those_below_and_names_the_way() -> None:
+    ring = [a_queue("a", parent="b"), a_queue("b", parent="c"), a_queue("c", parent="a"), a_queue("d", parent="a")]
+    found = problems(*ring, a_queue("e"))
+    assert sorted(found) == ["a", "b", "c", "d"]
+    assert found["a"] == "spec.parent: parents lead in a circle: a -> b -> c -> a"
+    assert found["d"] == "spec.parent: parents lead in a circle: a -> b -> c -> a"
+
+
+def test_orphans_name_the_parent_that_is_missing() -> None:
+    found = problems(a_queue("child", parent="gone"), a_queue("grandchild", parent="child"))
+    assert found["child"] == "spec.parent: queue gone does not exist"
+    assert found["grandchild"] == "spec.parent: queue gone does not exist"
+
+
+def test_an_endless_chain_of_parents_is_not_followed_for_ever() -> None:
+    path, detour = climb("0", lambda name: str(int(name) + 1))
+    assert len(path) == 32
+    assert detour == "more than 5 levels below root"
+
+
+def test_ten_thousand_queues_are_checked_at_once() -> None:
+    queues = [a_queue("top", capability={"cpu": "8"})]
+    queues += [
+        a_queue(f"q{number}", parent="top", capability={"cpu": "9" if number == 7 else "1"}) for number in range(10_000)
+    ]
+    assert list(problems(*queues)) == ["q7"]
+
+
+def test_the_register_follows_moves_and_removals() -> None:
+    register = Register([a_queue("a"), a_queue("b"), a_queue("c", parent="a")])
+    assert register.children("a") == ["c"]
+    register.apply(a_queue("c", parent="b"))
+    assert (register.children("a"), register.children("b")) == ([], ["c"])
+    register.remove("c")
+    register.remove("c")
+    assert register.children("b") == []
+    assert register.get("c") is None

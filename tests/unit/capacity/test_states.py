@@ -1,0 +1,99 @@
+"""Open, Closing, Closed: by annotation, by status, from above; and open again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from harness.queues import a_queue
+from headgate.capacity.states import Wish, closer_of, condition_of, read_wish, state_of
+
+Object = dict[str, Any]
+
+
+def queue(name: str, *, asked: str = "", state: str = "", why: str = "", parent: str = "") -> Object:
+    made = a_queue(name, **({"parent": parent} if parent else {}))
+    if asked:
+        made["metadata"]["annotations"] = {"headgate.dev/state": asked}
+    conditions = [{"type": "Open", "status": "False", "reason": why}] if why else []
+    return {**made, "status": {"state": state, "conditions": conditions}}
+
+
+@pytest.mark.parametrize(
+    ("asked", "state", "why", "is_open"),
+    [
+        ("", "", "", True),
+        ("", "Open", "", True),
+        ("", "Unknown", "", True),
+        ("", "Closed", "", False),
+        ("", "Closing", "", False),
+        ("Closed", "Open", "", False),
+        ("Open", "Closed", "", True),
+        ("closed", "Open", "", True),
+        ("", "Closed", "AncestorClosed", True),
+        ("", "Closed", "Closed", False),
+    ],
+)
+def test_the_annotation_counts_then_the_state_unless_it_came_from_above(
+    asked: str, state: str, why: str, is_open: bool
+) -> None:
+    assert read_wish("q", queue("q", asked=asked, state=state, why=why)).is_open is is_open
+
+
+def test_the_root_is_always_open() -> None:
+    assert read_wish("root", queue("root", asked="Closed", state="Closed")) == Wish(is_open=True, parent="")
+
+
+@pytest.mark.parametrize(("closer", "tenants", "state"), [("", 3, "Open"), ("q", 3, "Closing"), ("q", 0, "Closed")])
+def test_a_closed_queue_is_closing_while_anything_is_left_in_it(closer: str, tenants: int, state: str) -> None:
+    assert state_of(closer, tenants) == state
+
+
+def test_a_queue_below_a_closed_one_is_closed_and_knows_by_whom() -> None:
+    wishes = {
+        name: read_wish(name, wire)
+        for name, wire in {
+            "root": queue("root"),
+            "top": queue("top", asked="Closed"),
+            "mid": queue("mid", parent="top"),
+            "leaf": queue("leaf", parent="mid"),
+            "shut": queue("shut", parent="mid", state="Closed"),
+            "other": queue("other"),
+        }.items()
+    }
+    assert {name: closer_of(name, wishes.get) for name in wishes} == {
+        "root": "",
+        "top": "top",
+        "mid": "top",
+        "leaf": "top",
+        "shut": "shut",
+        "other": "",
+    }
+
+
+def test_circles_and_missing_parents_close_nothing() -> None:
+    wishes = {"a": Wish(parent="b"), "b": Wish(parent="a"), "c": Wish(parent="gone")}
+    assert [closer_of(name, wishes.get) for name in ("a", "b", "c", "unknown")] == ["", "", "", ""]
+
+
+def test_the_condition_tells_a_queue_that_was_closed_from_one_that_is_closed_from_above() -> None:
+    assert condition_of("q", "") is None
+    own, above = condition_of("q", "q"), condition_of("q", "top")
+    assert own is not None
+    assert above is not None
+    assert own["reason"] == "Closed"
+    assert (above["reason"], above["message"]) == ("AncestorClosed", "the queue top above it was closed")
+
+
+@pytest.mark.parametrize(
+    "wire",
+    [
+        {},
+        {"metadata": [], "spec": "x", "status": 3},
+        {"metadata": {"annotations": "x"}, "spec": {"parent": 7}, "status": {"state": {}, "conditions": "x"}},
+        {"status": {"state": "Closed", "conditions": [7]}},
+    ],
+)
+def test_a_hostile_queue_has_some_wish_and_nothing_raises(wire: Object) -> None:
+    assert read_wish("q", wire).parent == "root"
