@@ -22,7 +22,8 @@ NOTHING: Final[Mapping[str, int]] = MappingProxyType({})
 
 class Task(msgspec.Struct, frozen=True, gc=False):
     """``requests`` in units, without zeros. ``group``: the PodGroup in the same namespace; empty for a bare pod.
-    ``queue``: what the pod itself names. ``stamp``: only one that counts. ``leaving``: terminal, or being deleted."""
+    ``queue``: what the pod itself names. ``stamp``: only one that counts. ``leaving``: terminal, or being deleted.
+    ``succeeded``: ended well (then it is leaving, too): it counts for its gang's minimum, and holds nothing."""
 
     uid: str
     namespace: str
@@ -38,6 +39,7 @@ class Task(msgspec.Struct, frozen=True, gc=False):
     stamp: Stamp | None = None
     node_name: str = ""
     leaving: bool = False
+    succeeded: bool = False
 
     @property
     def has_our_gate(self) -> bool:

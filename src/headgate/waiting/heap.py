@@ -37,6 +37,10 @@ class Heap(Generic[Name]):
         """In no order."""
         return iter(self._live)
 
+    def entries(self) -> Iterator[tuple[Any, Name]]:
+        """Keys and names, in no order."""
+        return ((key, name) for key, _, name in self._live.values())
+
     def put(self, name: Name, key: Any) -> None:
         self._count += 1
         entry = (key, self._count, name)

@@ -1,0 +1,235 @@
+"""The book: everything the queues know, and how one change of one pod or group moves through it.
+
+A pod is *lifted* out of all counts, changed, and *settled* again; a group whose members changed is brought up to date
+when somebody next looks. ``intake.py`` brings the API's facts, ``admitting.py`` decides, ``verdicts.py`` explains, and
+``queues.py`` is the door to all of them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headgate.capacity.groups import PENDING, Gang
+from headgate.capacity.ledger import Column, Ledger
+from headgate.capacity.line import Line
+from headgate.capacity.lineup import Lineup
+from headgate.capacity.names import DEFAULT
+from headgate.capacity.order import Key, Order
+from headgate.capacity.promises import Promises
+from headgate.capacity.record import HELD, Ask, Record, Standing, ask_of, classify
+from headgate.capacity.settings import Settings
+from headgate.capacity.tree import Tree
+from headgate.capacity.views import EnqueueViews, GrantViews, PlainViews
+from headgate.kube.amounts import PODS
+from headgate.waiting.heap import Heap
+
+_COLUMNS: Final = {Standing.ALLOCATED: Column.ALLOCATED, Standing.RESERVED: Column.RESERVED}
+_HELD_BACK: Final = frozenset({Standing.WAITING, Standing.PUT_OFF, Standing.RESTING, Standing.FOREIGN})
+_ONE_POD: Final = {PODS: 1}
+
+
+class Book:
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.order = order = Order(settings)
+        self.tree = Tree(settings.has_limits)
+        self.ledger = Ledger()
+        self.records: dict[str, Record] = {}
+        self.gangs: dict[tuple[str, str], Gang] = {}
+        self.namespaces: dict[str, str] = {}
+        self.unfixed: dict[str, set[str]] = {}  # by namespace: whose queue could not be told for good yet
+        self.grants = Lineup(GrantViews(order, self.tree, self.ledger))
+        self.enqueues = Lineup(EnqueueViews(order, self.tree, self.ledger))
+        self.lines: list[Line] = []
+        self.put_off: Heap[str] = Heap()
+        self.stirred: dict[str, None] = {}
+        self.changed: dict[str, None] = {}
+        self.promises = Promises(self.tree, self.ledger, self.stir)
+        self._stale: dict[tuple[str, str], Gang] = {}
+        self._gangs_in: dict[str, set[tuple[str, str]]] = {}
+
+    def new_line(self) -> Line:
+        line = Line(
+            self.order, PlainViews(self.order, self.tree, self.ledger), self.records.get, self.job_key, self.settle_all
+        )
+        self.lines.append(line)
+        return line
+
+    def stir(self, uid: str) -> None:
+        self.stirred[uid] = None
+
+    # A pod.
+
+    def lift(self, record: Record) -> None:
+        """Take a pod out of all counts."""
+        uid, standing, gang = record.task.uid, record.standing, record.gang
+        column = _COLUMNS.get(standing)
+        if column is not None:
+            self.ledger.change(record.place, column, record.counted, -1)
+        if standing is Standing.RESERVED:
+            self.promises.remove(record)
+        elif standing is Standing.PUT_OFF:
+            self.put_off.discard(uid)
+        elif record.ask is not None:
+            self.grants.discard(record.place, uid, record.ask)
+            record.ask = None
+        if standing in _HELD_BACK:
+            self.ledger.change(record.place, Column.WAITING, _ONE_POD, -1)
+        if gang is not None:
+            gang.counted(record, -1)
+            self._stale[gang.key] = gang
+
+    def settle(self, record: Record) -> None:
+        """Put a pod where its record says that it belongs."""
+        task, gang, before = record.task, record.gang, record.standing
+        record.place = record.queue or self._find_place(record)
+        record.standing = standing = classify(record)
+        record.counted = task.requests
+        column = _COLUMNS.get(standing)
+        if column is not None:
+            self.ledger.change(record.place, column, record.counted, +1)
+        if standing is Standing.RESERVED:
+            self.promises.add(record)
+        elif standing is Standing.PUT_OFF and record.put_off is not None:
+            self.put_off.put(task.uid, record.put_off[0])
+        elif standing is Standing.WAITING and not task.group:
+            record.ask = ask_of(task.requests)
+            self.grants.put(record.place, task.uid, record.ask, self.order.pod_key(task))
+        if standing in _HELD_BACK:
+            self.ledger.change(record.place, Column.WAITING, _ONE_POD, +1)
+        if gang is not None:
+            gang.counted(record, +1)
+            self._stale[gang.key] = gang
+        if (before in HELD) != (standing in HELD):
+            self.stir(task.uid)
+
+    def change(self, record: Record) -> None:
+        """The record says something else now than when it was settled."""
+        if classify(record) is not record.standing:
+            self.lift(record)
+            self.settle(record)
+
+    def _find_place(self, record: Record) -> str:
+        """The queue of a pod that has none yet; fixed, if nothing that could still be heard of would change it."""
+        task, gang = record.task, record.gang
+        if gang is not None and gang.spec is not None:
+            self._fix(gang, task.queue)
+            record.queue = gang.queue
+            return gang.place
+        is_known = task.namespace in self.namespaces
+        place = task.queue or self.namespaces.get(task.namespace) or DEFAULT
+        if gang is None and (task.queue or is_known):
+            record.queue = place
+        elif gang is None:
+            self.unfixed.setdefault(task.namespace, set()).add(task.uid)
+        return place
+
+    # A group.
+
+    def _fix(self, gang: Gang, otherwise: str = "") -> None:
+        if gang.queue or gang.spec is None:
+            return
+        namespace = gang.key[0]
+        named = gang.spec.queue or otherwise
+        gang.place = named or self.namespaces.get(namespace) or DEFAULT
+        if named or namespace in self.namespaces:
+            gang.queue = gang.place
+
+    def gang(self, namespace: str, name: str) -> Gang:
+        gang = self.gangs.get((namespace, name))
+        if gang is None:
+            gang = self.gangs[namespace, name] = Gang(namespace, name, self.order.task_key)
+        return gang
+
+    def mark(self, gang: Gang) -> None:
+        self._stale[gang.key] = gang
+
+    def mark_gangs_in(self, queue: str) -> None:
+        """Its limits changed, and with them how much of it a group holds."""
+        for key in self._gangs_in.get(queue, ()):
+            self._stale[key] = self.gangs[key]
+
+    def forget_if_empty(self, gang: Gang) -> None:
+        if gang.spec is None and not gang.members:
+            self.settle_all()
+            self._gangs_in.get(gang.place, set()).discard(gang.key)
+            self.gangs.pop(gang.key, None)
+
+    def settle_all(self) -> None:
+        """Bring groups, lineups and promises up to date with all that changed."""
+        while self._stale or self.ledger.touched:
+            stale, self._stale = self._stale, {}
+            for gang in stale.values():
+                self._bring_up_to_date(gang)
+            touched, self.ledger.touched = self.ledger.touched, {}
+            for name in touched:
+                self.touch(name)
+        self.promises.settle()
+
+    def touch(self, queue: str) -> None:
+        self.changed[queue] = None
+        self.grants.touch(queue)
+        self.enqueues.touch(queue)
+        for line in self.lines:
+            line.touch(queue)
+        self.promises.check(queue)
+
+    def _bring_up_to_date(self, gang: Gang) -> None:
+        self._gangs_in.get(gang.place, set()).discard(gang.key)
+        self._fix(gang)
+        self._gangs_in.setdefault(gang.place, set()).add(gang.key)
+        self._let_in_unless_it_must_wait(gang)
+        place, left, beyond = gang.posted
+        self.ledger.change(place, Column.INQUEUE, left, -1)
+        self.ledger.change(place, Column.ELASTIC, beyond, -1)
+        left, beyond = gang.minimum_left()
+        self.ledger.change(gang.place, Column.INQUEUE, left, +1)
+        self.ledger.change(gang.place, Column.ELASTIC, beyond, +1)
+        gang.posted = (gang.place, left, beyond)
+        self._stand_in_line(gang)
+        for line in self.lines:
+            line.rekey(gang)
+
+    def _let_in_unless_it_must_wait(self, gang: Gang) -> None:
+        spec = gang.spec
+        if spec is None or spec.problem:
+            return
+        waits = self.order.enqueues and spec.min_resources and spec.phase in ("", PENDING) and not gang.ready
+        gang.let_in = gang.let_in or not waits
+
+    def _stand_in_line(self, gang: Gang) -> None:
+        """The group's next unit, or the group itself as long as it was not let in."""
+        if gang.entry is not None:
+            self.grants.discard(gang.entry[0], gang.key, gang.entry[1])
+            gang.entry = None
+        if gang.asks_in is not None:
+            self.enqueues.discard(gang.asks_in[0], gang.key, gang.asks_in[1])
+            gang.asks_in = None
+        spec = gang.spec
+        if spec is None or spec.problem:
+            return
+        key = self.gang_key(gang)
+        if not gang.let_in:
+            gang.asks_in = (gang.place, ask_of(spec.min_resources))
+            self.enqueues.put(gang.place, gang.key, gang.asks_in[1], key)
+            return
+        unit = gang.next_unit(self.order.is_atomic)
+        if unit:
+            gang.entry = (gang.place, self.sum_up(unit), unit)
+            self.grants.put(gang.place, gang.key, gang.entry[1], key)
+
+    def sum_up(self, uids: tuple[str, ...]) -> Ask:
+        total: dict[str, int] = {}
+        for uid in uids:
+            for name, amount in self.records[uid].task.requests.items():
+                total[name] = total.get(name, 0) + amount
+        return ask_of(total)
+
+    # Order.
+
+    def gang_key(self, gang: Gang) -> Key:
+        branch = self.tree.branches.get(gang.place)
+        return self.order.gang_key(gang, {} if branch is None else branch.limits)
+
+    def job_key(self, record: Record) -> Key:
+        return self.order.pod_key(record.task) if record.gang is None else self.gang_key(record.gang)

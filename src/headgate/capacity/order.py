@@ -1,0 +1,96 @@
+"""The order of queues and of jobs: tuples that compare, the least first. Made of API fields and of what is in use.
+
+Queues: priority, then the lesser share of what they deserve, then those that deserve something, age, name. Jobs (a
+PodGroup, or a pod without one): those let in by half, priority, gangs that are not whole before those that are, the
+lesser dominant share, age, name. Pods within a job: priority, age, name.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from headgate.capacity.groups import Gang
+from headgate.capacity.ledger import Account
+from headgate.capacity.queue import Amounts
+from headgate.capacity.settings import DRF, GANG, PRIORITY, Settings
+from headgate.capacity.task import Task
+from headgate.capacity.tree import Branch
+from headgate.kube.amounts import CPU, EPHEMERAL_STORAGE, MEMORY
+
+Key = tuple[Any, ...]
+
+_GI: Final = 1 << 30
+_YARDSTICK: Final = {CPU: 1000, MEMORY: 4 * _GI, EPHEMERAL_STORAGE: 32 * _GI}
+"""What counts as much as one device when a queue has no limit at all to measure a job's share by."""
+
+
+def share_of(deserved: Amounts, account: Account) -> float:
+    """How much of what it deserves a queue uses or was promised, where that is most. 1 if it deserves nothing."""
+    if not any(deserved.values()):
+        return 1.0
+    return max(_ratio(account.used(resource), amount) for resource, amount in deserved.items())
+
+
+def _ratio(used: int, of: int) -> float:
+    if of:
+        return used / of
+    return 1.0 if used else 0.0
+
+
+class Order:
+    """The keys, as the settings say who has a say in them, and in which order."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._by_queue = bool(settings.order("queueOrder"))
+        self._by_priority = PRIORITY in settings.order("taskOrder")
+        self._parts = tuple(_JOB_PARTS[name] for name in settings.order("jobOrder") if name in _JOB_PARTS)
+        self.is_atomic = settings.gang_atomic and GANG in settings.plugins
+        self.enqueues = settings.enqueues
+
+    def queue_key(self, branch: Branch, account: Account) -> Key:
+        queue = branch.spec
+        if not self._by_queue:
+            return (0, 0.0, False, queue.created_s, branch.name)
+        share = share_of(branch.deserved, account)
+        return (-queue.priority, share, not any(branch.deserved.values()), queue.created_s, branch.name)
+
+    def gang_key(self, gang: Gang, limits: Amounts) -> Key:
+        parts = (part(gang, limits) for part in self._parts)
+        created_s = 0.0 if gang.spec is None else gang.spec.created_s
+        return (not gang.is_partial, *parts, created_s, *gang.key, "")
+
+    def pod_key(self, task: Task) -> Key:
+        """A pod without a group is a gang of one that holds nothing yet."""
+        parts = (-task.priority if part is _of_priority else 0 for part in self._parts)
+        return (True, *parts, task.created_s, task.namespace, task.name, task.uid)
+
+    def task_key(self, task: Task) -> Key:
+        """The order of pods within a group."""
+        return (-task.priority if self._by_priority else 0, task.created_s, task.name)
+
+
+def created_s_of(job_key: Key) -> float:
+    return float(job_key[-4])
+
+
+def _of_priority(gang: Gang, limits: Amounts) -> int:
+    return -gang.priority
+
+
+def _of_wholeness(gang: Gang, limits: Amounts) -> int:
+    return int(gang.lacks == 0)
+
+
+def _of_share(gang: Gang, limits: Amounts) -> float:
+    return dominant_share(gang.held, limits)
+
+
+_JOB_PARTS: Final = {PRIORITY: _of_priority, GANG: _of_wholeness, DRF: _of_share}
+
+
+def dominant_share(held: Amounts, limits: Amounts) -> float:
+    """The largest part of its queue that a job holds. The cluster's size is no measure: it may grow. Without limits,
+    jobs compare by fixed amounts."""
+    if not limits:
+        return max((amount / _YARDSTICK.get(name, 1) for name, amount in held.items()), default=0.0)
+    return max((_ratio(held.get(name, 0), limit) for name, limit in limits.items()), default=0.0)

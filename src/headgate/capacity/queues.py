@@ -1,0 +1,231 @@
+"""The queues: the one door through which scheduling, ``explain`` and the writers of status use this room.
+
+What the API shows comes in, grants come out, and what became of them comes in again. Everything can be rebuilt from the
+API alone: what was promised is on the pods (``stamp.py``); only promises that the API does not show yet are remembered
+here. How: ``book.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from headgate.capacity import admitting, verdicts
+from headgate.capacity.admitting import Grant
+from headgate.capacity.book import Book
+from headgate.capacity.intake import Intake
+from headgate.capacity.ledger import Column
+from headgate.capacity.line import Line
+from headgate.capacity.names import ROOT
+from headgate.capacity.order import created_s_of, share_of
+from headgate.capacity.queue import Amounts
+from headgate.capacity.record import Standing
+from headgate.capacity.settings import DEFAULTS, Settings
+from headgate.capacity.stamp import Stamp
+from headgate.capacity.task import Task
+from headgate.capacity.verdict import Held, Why
+from headgate.kube.amounts import PODS
+
+__all__ = ["Grant", "Held", "Limits", "Line", "Queues", "Usage", "Why"]
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """Of a queue and all below it, in units. ``waiting``: pods that are held back."""
+
+    allocated: Amounts
+    reserved: Amounts
+    inqueue: Amounts
+    waiting: int
+    share: float
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """``capability``: what counts, with what ancestors and siblings leave; what is not named is unlimited."""
+
+    capability: Amounts
+    deserved: Amounts
+    guarantee: Amounts
+
+
+class Queues:
+    def __init__(self, settings: Settings = DEFAULTS) -> None:
+        self._book = Book(settings)
+        self._intake = Intake(self._book)
+
+    # What the API shows.
+
+    def queue_applied(self, wire: Mapping[str, Any]) -> None:
+        self._intake.apply_queue(wire)
+
+    def queue_removed(self, name: str) -> None:
+        self._intake.remove_queue(name)
+
+    def group_applied(self, wire: Mapping[str, Any]) -> None:
+        self._intake.apply_group(wire)
+
+    def group_removed(self, namespace: str, name: str) -> None:
+        self._intake.remove_group(namespace, name)
+
+    def namespace_applied(self, wire: Mapping[str, Any]) -> None:
+        self._intake.apply_namespace(wire)
+
+    def namespace_removed(self, name: str) -> None:
+        self._intake.remove_namespace(name)
+
+    def task_applied(self, task: Task) -> None:
+        self._intake.apply_task(task)
+
+    def task_removed(self, uid: str) -> None:
+        self._intake.remove_task(uid)
+
+    def problems(self) -> Mapping[str, str]:
+        """What is set aside, and why: ``queue/NAME`` or ``podgroup/NAMESPACE/NAME``."""
+        return self._intake.problems
+
+    # Decisions.
+
+    def admit(self, now_s: float, most: int) -> list[Grant]:
+        """The admission step. Pods that did not opt in are granted, too, for as long as they are tried."""
+        return admitting.admit(self._book, now_s, most)
+
+    def held(self, uid: str) -> Held | None:
+        """Why the pod may not be tried now; None if it may. Asking for one that gave a tentative grant back (it did
+        not opt in, and found no node) says that it would be tried again: it stands in line for the next admission,
+        with the rest of its group. To look without asking: :meth:`why`."""
+        record = self._book.records.get(uid)
+        if record is not None and record.standing is Standing.RESTING:
+            members = (record,) if record.gang is None else tuple(record.gang.members.values())
+            for each in members:
+                each.resting = False
+                self._book.change(each)
+        return self.why(uid)
+
+    def why(self, uid: str) -> Held | None:
+        """As :meth:`held`, and nothing changes by it."""
+        self._book.settle_all()
+        record = self._book.records.get(uid)
+        return None if record is None else verdicts.find_reason(self._book, record)
+
+    def stirred(self) -> list[str]:
+        """Pods that may be tried now and could not before, or the reverse, since this was last asked."""
+        self._book.settle_all()
+        found, self._book.stirred = list(self._book.stirred), {}
+        return found
+
+    def next_deadline_s(self) -> float | None:
+        """When the next pod that was put off may be admitted."""
+        first = self._book.put_off.first()
+        return None if first is None else float(first[0])
+
+    # What became of it.
+
+    def stamped(self, uid: str, stamp: Stamp) -> None:
+        """This stamp was written on the pod; the API may show it later."""
+        record = self._book.records.get(uid)
+        if record is None or record.promised_at == stamp.at:
+            return
+        self._book.lift(record)
+        record.promised_at, record.queue = stamp.at, stamp.queue
+        self._book.settle(record)
+
+    def placed(self, uid: str) -> None:
+        record = self._book.records.get(uid)
+        if record is not None:
+            record.is_placed = True
+            self._book.change(record)
+
+    def unplaced(self, uid: str) -> None:
+        """It has no node after all. What was promised to it for good stays promised."""
+        record = self._book.records.get(uid)
+        if record is None or record.is_bound:
+            return
+        record.is_placed = False
+        if record.is_tentative and record.promised_at:
+            record.promised_at, record.resting = "", True
+        self._book.change(record)
+
+    def refused(self, uid: str, until_s: float, why: str) -> None:
+        """Its gate could not be lifted: what was promised goes back, and it waits anew from then on."""
+        record = self._book.records.get(uid)
+        if record is None or record.is_bound:
+            return
+        self._book.lift(record)
+        record.promised_at, record.is_placed, record.put_off = "", False, (until_s, why)
+        self._book.settle(record)
+
+    def evicted(self, uid: str) -> None:
+        """It was told to go: what it holds is free at once, for whoever it has to make room for."""
+        self._set_evicted(uid, is_evicted=True)
+
+    def unevicted(self, uid: str) -> None:
+        self._set_evicted(uid, is_evicted=False)
+
+    def _set_evicted(self, uid: str, is_evicted: bool) -> None:
+        record = self._book.records.get(uid)
+        if record is not None:
+            record.is_evicted = is_evicted
+            self._book.change(record)
+
+    def line(self) -> Line:
+        """A new line for pods that may be tried."""
+        return self._book.new_line()
+
+    # Asking.
+
+    def queue_of(self, uid: str) -> str:
+        record = self._book.records.get(uid)
+        return "" if record is None else record.place
+
+    def queue_names(self) -> list[str]:
+        """All that exist, and the root."""
+        return sorted(name for name in self._book.tree.branches if self._book.tree.get(name) is not None)
+
+    def usage(self, queue: str) -> Usage:
+        self._book.settle_all()
+        account, branch = self._book.ledger.account(queue), self._book.tree.branches.get(queue)
+        allocated, reserved, inqueue = (dict(account.total[column]) for column in list(Column)[:3])
+        share = share_of({} if branch is None else branch.deserved, account)
+        return Usage(allocated, reserved, inqueue, account.total[Column.WAITING].get(PODS, 0), share)
+
+    def limits(self, queue: str) -> Limits:
+        branch = self._book.tree.branches.get(queue)
+        return Limits({}, {}, {}) if branch is None else Limits(branch.limits, branch.deserved, branch.spec.guarantee)
+
+    def parent(self, queue: str) -> str:
+        """The queue above; empty for the root and for whoever has no sound place."""
+        path = self._book.tree.path(queue)
+        return path[1] if len(path) > 1 and path[-1] == ROOT else ""
+
+    def is_inqueue(self, namespace: str, name: str) -> bool:
+        """Whether the group was let in."""
+        self._book.settle_all()
+        gang = self._book.gangs.get((namespace, name))
+        return gang is not None and gang.let_in
+
+    def members(self, uid: str) -> tuple[str, ...]:
+        """Those who have to be placed together with this pod, itself among them: its gang's minimum, or only itself."""
+        record = self._book.records.get(uid)
+        first = () if record is None or record.gang is None else record.gang.first_members()
+        return first if uid in first else (uid,)
+
+    def position(self, uid: str) -> int | None:
+        """How many units of its queue stand before it; None if it does not wait for a grant."""
+        self._book.settle_all()
+        record = self._book.records.get(uid)
+        if record is None or record.standing is not Standing.WAITING:
+            return None
+        key = self._book.job_key(record)
+        return sum(other < key for other, _ in self._book.grants.standing(record.place))
+
+    def oldest_waiting_s(self, queue: str) -> float | None:
+        """When the oldest job that waits for a grant in this very queue was created."""
+        self._book.settle_all()
+        return min((created_s_of(key) for key, _ in self._book.grants.standing(queue)), default=None)
+
+    def changed_queues(self) -> list[str]:
+        """Whose usage changed since this was last asked."""
+        self._book.settle_all()
+        found, self._book.changed = list(self._book.changed), {}
+        return found

@@ -1,0 +1,128 @@
+"""Queues, groups and pods for tests of ``capacity/``: as the API shows them, in few words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from headgate.capacity.names import GATE
+from headgate.capacity.queues import Grant, Queues, Why
+from headgate.capacity.settings import DEFAULTS, Settings
+from headgate.capacity.stamp import Stamp
+from headgate.capacity.task import Task
+from headgate.kube import quantity
+from headgate.kube.amounts import units
+from headgate.kube.timestamps import format_time
+
+Wire = dict[str, Any]
+
+
+def amounts(**listed: str | int) -> dict[str, str | int]:
+    """``gpu`` is ``nvidia.com/gpu``."""
+    return {"nvidia.com/gpu" if name == "gpu" else name: value for name, value in listed.items()}
+
+
+def in_units(listed: Mapping[str, str | int]) -> dict[str, int]:
+    return {name: units(name, quantity.amount(value)) for name, value in listed.items()}
+
+
+def a_queue(
+    name: str,
+    cpu: str | int | None = None,
+    parent: str = "",
+    deserved: Mapping[str, Any] | None = None,
+    guarantee: Mapping[str, Any] | None = None,
+    capability: Mapping[str, Any] | None = None,
+    state: str = "Open",
+    created_s: float = 0,
+    **spec: Any,
+) -> Wire:
+    limits = dict(capability or {}) | ({} if cpu is None else {"cpu": cpu})
+    return {
+        "metadata": {"name": name, "creationTimestamp": format_time(created_s)},
+        "spec": {
+            **({"parent": parent} if parent else {}),
+            **({"capability": limits} if limits else {}),
+            **({"deserved": dict(deserved)} if deserved is not None else {}),
+            **({"guarantee": {"resource": dict(guarantee)}} if guarantee is not None else {}),
+            **spec,
+        },
+        "status": {"state": state},
+    }
+
+
+def a_group(name: str, queue: str = "", minimum: int = 1, phase: str = "Pending", **spec: Any) -> Wire:
+    return {
+        "metadata": {"name": name, "namespace": "ns"},
+        "spec": {"minMember": minimum, **({"queue": queue} if queue else {}), **spec},
+        "status": {"phase": phase},
+    }
+
+
+def a_task(name: str, cpu: str | int | None = "1", opted_in: bool = True, **fields: Any) -> Task:
+    """Gated by us if it opted in. ``requests`` adds other resources; the uid is ``u-NAME``."""
+    requests = in_units(fields.pop("requests", {}) | ({} if cpu is None else {"cpu": cpu}))
+    given: dict[str, Any] = {
+        "uid": f"u-{name}",
+        "namespace": "ns",
+        "requests": requests,
+        "opted_in": opted_in,
+        "gates": (GATE,) if opted_in else (),
+    }
+    return Task(name=name, **(given | fields))
+
+
+def a_stamp(task: Task, queue: str, at: str = "2026-01-01T00:00:00.000000Z") -> Stamp:
+    return Stamp(task.uid, queue, task.requests, at)
+
+
+def stamped(task: Task, queue: str, at: str = "2026-01-01T00:00:00.000000Z") -> Task:
+    """As the API shows the pod after its gate was lifted."""
+    return msgspec.structs.replace(task, gates=(), stamp=a_stamp(task, queue, at))
+
+
+class House:
+    """Queues with objects in them, asked by the names of pods."""
+
+    def __init__(self, *objects: Wire | Task, settings: Settings = DEFAULTS) -> None:
+        self.queues = Queues(settings)
+        self.now_s = 1_000_000.0
+        self.queues.namespace_applied({"metadata": {"name": "ns"}})
+        self.show(*objects)
+
+    def show(self, *objects: Wire | Task) -> None:
+        for each in objects:
+            if isinstance(each, Task):
+                self.queues.task_applied(each)
+            elif "minMember" in each["spec"]:
+                self.queues.group_applied(each)
+            else:
+                self.queues.queue_applied(each)
+
+    def admit(self, most: int = 1_000) -> list[str]:
+        """The names of the pods that were granted what they ask for, in order."""
+        self.now_s += 1
+        return names(self.queues.admit(self.now_s, most))
+
+    def why(self, name: str) -> Why | None:
+        held = self.queues.why(f"u-{name}")
+        return None if held is None else held.why
+
+    def message(self, name: str) -> str:
+        held = self.queues.why(f"u-{name}")
+        return "" if held is None else held.message
+
+    def placed(self, *pods: str) -> None:
+        for name in pods:
+            self.queues.placed(f"u-{name}")
+
+    def use(self, queue: str, resource: str = "cpu") -> tuple[int, int]:
+        """Allocated and reserved."""
+        usage = self.queues.usage(queue)
+        return usage.allocated.get(resource, 0), usage.reserved.get(resource, 0)
+
+
+def names(grants: Iterable[Grant]) -> list[str]:
+    return [uid.removeprefix("u-") for grant in grants for uid in grant.uids]

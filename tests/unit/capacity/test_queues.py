@@ -1,0 +1,230 @@
+"""Admission by queue: who is granted what, who waits, and for what reason."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from headgate.capacity.names import GATE
+from headgate.capacity.queues import Grant, Why
+from queueing import House, a_group, a_queue, a_task, amounts, stamped
+
+
+def test_a_pod_is_granted_what_it_asks_for_and_the_next_one_waits_when_the_queue_is_full() -> None:
+    house = House(a_queue("default", cpu=1), a_task("p1"), a_task("p2"))
+    assert house.admit() == ["p1"]
+    assert house.use("default") == (0, 1000)
+    assert house.why("p1") is None
+    assert house.why("p2") is Why.FULL
+    assert house.message("p2") == "queue default has no room for 1 cpu: 1 of 1 are in use or promised to others"
+
+
+def test_the_three_pods_of_the_seed() -> None:
+    """R7: a queue of one CPU; the pod that finds no node keeps its share until it goes."""
+    house = House(a_queue("default", cpu=1), *(a_task(f"pod-{number}", created_s=number) for number in (1, 2, 3)))
+    assert house.admit() == ["pod-1"]
+    house.placed("pod-1")
+    assert house.use("default") == (1000, 0)
+    assert house.admit() == []
+    house.queues.task_removed("u-pod-1")
+    assert house.admit() == ["pod-2"]
+    assert house.admit() == []
+    assert house.why("pod-3") is Why.FULL
+    house.queues.task_removed("u-pod-2")
+    assert house.admit() == ["pod-3"]
+
+
+def test_placing_and_rolling_back_moves_a_share_to_and_fro() -> None:
+    """R3 and R4."""
+    house = House(a_queue("default", cpu=2), a_task("p1"))
+    house.admit()
+    house.placed("p1", "p1")
+    assert house.use("default") == (1000, 0)
+    house.queues.unplaced("u-p1")
+    house.queues.unplaced("u-p1")
+    assert house.use("default") == (0, 1000)
+    assert house.use("root") == (0, 1000)
+
+
+def test_a_pod_that_did_not_opt_in_keeps_nothing_that_it_does_not_use() -> None:
+    house = House(a_queue("default", cpu=1), a_task("plain", opted_in=False), a_task("gated", created_s=1))
+    assert house.admit() == ["plain"]
+    assert house.use("default") == (0, 1000)
+    house.queues.unplaced("u-plain")
+    assert house.use("default") == (0, 0)
+    assert house.admit() == ["gated"]
+    held = house.queues.held("u-plain")
+    assert held is not None
+    assert held.why is Why.FULL
+    house.queues.task_removed("u-gated")
+    assert house.admit() == ["plain"]
+
+
+def test_looking_at_a_resting_pod_does_not_put_it_in_line() -> None:
+    house = House(a_queue("default", cpu=1), a_task("plain", opted_in=False))
+    house.admit()
+    house.queues.unplaced("u-plain")
+    assert house.why("plain") is Why.WAITING_TURN
+    assert house.admit() == []
+    house.queues.held("u-plain")
+    assert house.admit() == ["plain"]
+
+
+def test_only_dimensions_that_are_asked_for_are_checked() -> None:
+    house = House(a_queue("default", capability=amounts(cpu=1, memory="1Gi")))
+    house.show(a_task("big", cpu=None, requests={"memory": "2Gi"}, node_name="n1"), a_task("small"))
+    assert house.admit() == ["small"]
+
+
+def test_a_resource_that_no_limit_names_is_unlimited() -> None:
+    """A10: no node has to have it."""
+    house = House(a_queue("default", cpu=1), a_task("p1", cpu=1, requests=amounts(gpu=800)))
+    assert house.admit() == ["p1"]
+
+
+def test_best_effort_pods_need_an_open_queue_and_nothing_else() -> None:
+    """A9, U7."""
+    house = House(a_queue("default", cpu=0), a_task("p1", cpu=None), a_task("p2"))
+    assert house.admit() == ["p1"]
+
+
+@pytest.mark.parametrize(
+    ("objects", "why", "text"),
+    [
+        ([], Why.NO_QUEUE, "queue default does not exist"),
+        ([a_queue("default", state="Closed")], Why.CLOSED, "queue default is Closed"),
+        ([a_queue("default", state="Closing")], Why.CLOSED, "queue default is Closing"),
+        ([a_queue("default"), a_queue("below", parent="default")], Why.NOT_LEAF, "has queues below it"),
+        ([a_queue("default", parent="lost")], Why.INVALID, "its parent queue lost does not exist"),
+        ([a_queue("default", cpu="nan")], Why.INVALID, "spec.capability.cpu: quantities must match"),
+        ([a_queue("default", cpu="-1")], Why.INVALID, "-1 is less than nothing"),
+    ],
+)
+def test_a_queue_that_cannot_take_a_pod_says_why(objects: list[dict[str, object]], why: Why, text: str) -> None:
+    house = House(*objects, a_task("p1"))
+    assert house.admit() == []
+    assert house.why("p1") is why
+    assert text in house.message("p1")
+
+
+def test_pods_that_wait_for_a_broken_queue_go_on_when_it_is_mended() -> None:
+    house = House(a_queue("default", cpu="nan"), a_task("p1"))
+    assert house.admit() == []
+    assert "queue/default" in house.queues.problems()
+    house.show(a_queue("default", cpu="1"))
+    assert house.admit() == ["p1"]
+    assert house.queues.problems() == {}
+
+
+def test_a_foreign_gate_keeps_a_pod_out_until_it_goes() -> None:
+    """A3."""
+    house = House(a_queue("default", cpu=1), a_task("p1", gates=("example.com/hold", GATE)))
+    assert house.admit() == []
+    assert house.use("default") == (0, 0)
+    assert house.why("p1") is Why.FOREIGN_GATE
+    assert house.message("p1").endswith("example.com/hold")
+    house.show(a_task("p1"))
+    assert house.admit() == ["p1"]
+
+
+def test_a_gate_that_nobody_asked_for_is_never_lifted() -> None:
+    """A4."""
+    house = House(a_queue("default"), a_task("p1", opted_in=False, gates=(GATE,)))
+    assert house.admit() == []
+    assert house.why("p1") is Why.NOT_ASKED
+
+
+def test_a_refused_removal_gives_the_share_back_and_waits() -> None:
+    house = House(a_queue("default", cpu=1), a_task("p1"), a_task("p2", created_s=1))
+    house.admit()
+    house.queues.refused("u-p1", house.now_s + 10, "a webhook said no")
+    assert house.why("p1") is Why.PUT_OFF
+    assert house.message("p1") == "its gate could not be lifted: a webhook said no"
+    assert house.queues.next_deadline_s() == house.now_s + 10
+    assert house.admit() == ["p2"]
+    house.queues.task_removed("u-p2")
+    house.now_s += 20
+    assert house.admit() == ["p1"]
+    assert house.queues.next_deadline_s() is None
+
+
+def test_the_queue_of_a_pod_is_its_groups_then_its_own_then_its_namespaces_then_the_default() -> None:
+    house = House(a_group("g", queue="of-group"), a_task("p1", group="g", queue="own"), a_task("p2", queue="own"))
+    house.show(a_task("p3"))
+    assert [house.queues.queue_of(f"u-p{number}") for number in (1, 2, 3)] == ["of-group", "own", "default"]
+    annotated = {"metadata": {"name": "team", "annotations": {"scheduling.volcano.sh/queue-name": "of-team"}}}
+    house.queues.namespace_applied(annotated)
+    house.show(a_task("p4", namespace="team"))
+    assert house.queues.queue_of("u-p4") == "of-team"
+
+
+def test_a_pod_keeps_the_queue_that_it_was_first_seen_in() -> None:
+    house = House(a_queue("a", cpu=1), a_queue("b", cpu=1), a_task("p1", queue="a"))
+    house.show(a_task("p1", queue="b"))
+    assert house.queues.queue_of("u-p1") == "a"
+    moved = stamped(a_task("p2", queue="a"), "b")
+    house.show(moved)
+    assert house.queues.queue_of("u-p2") == "b"
+
+
+def test_a_pod_seen_before_its_namespace_is_in_the_queue_that_the_namespace_names() -> None:
+    house = House(a_queue("of-team"), a_task("p1", namespace="team"))
+    annotated = {"metadata": {"name": "team", "annotations": {"scheduling.volcano.sh/queue-name": "of-team"}}}
+    house.queues.namespace_applied(annotated)
+    assert house.queues.queue_of("u-p1") == "of-team"
+    assert house.queues.admit(1.0, 10) == [Grant("of-team", ("u-p1",))]
+
+
+def test_what_a_pod_holds_follows_its_resize() -> None:
+    house = House(a_queue("default", cpu=4), a_task("p1", cpu="2", node_name="n1"))
+    assert house.use("default") == (2000, 0)
+    house.show(a_task("p1", cpu="3", node_name="n1"))
+    assert house.use("root") == (3000, 0)
+
+
+def test_pods_that_end_or_are_deleted_hold_nothing() -> None:
+    house = House(a_queue("default", cpu=1), a_task("p1", node_name="n1"), a_task("p2"))
+    assert house.admit() == []
+    house.show(a_task("p1", node_name="n1", leaving=True))
+    assert house.use("default") == (0, 0)
+    assert house.admit() == ["p2"]
+
+
+def test_stirred_names_whose_verdict_turned_and_then_forgets() -> None:
+    house = House(a_queue("default", cpu=1), a_task("p1"), a_task("p2", created_s=1))
+    house.queues.stirred()
+    house.admit()
+    assert house.queues.stirred() == ["u-p1"]
+    assert house.queues.stirred() == []
+    house.queues.refused("u-p1", 2e6, "no")
+    assert house.queues.stirred() == ["u-p1"]
+
+
+def test_no_more_is_granted_than_was_asked_for_at_once() -> None:
+    house = House(a_queue("default"), *(a_task(f"p{number}") for number in range(5)))
+    assert house.admit(most=2) == ["p0", "p1"]
+    assert house.admit(most=2) == ["p2", "p3"]
+
+
+def test_changed_queues_are_named_with_their_ancestors_once() -> None:
+    house = House(a_queue("top"), a_queue("leaf", parent="top"), a_queue("other"))
+    house.queues.changed_queues()
+    house.show(a_task("p1", queue="leaf"))
+    assert sorted(house.queues.changed_queues()) == ["leaf", "root", "top"]
+    assert house.queues.changed_queues() == []
+    assert house.queues.usage("top").waiting == 1
+
+
+def test_a_position_counts_who_stands_before() -> None:
+    house = House(a_queue("default", cpu=0), *(a_task(f"p{number}", created_s=number) for number in range(4)))
+    assert [house.queues.position(f"u-p{number}") for number in (0, 3)] == [0, 3]
+    assert house.queues.oldest_waiting_s("default") == 0
+
+
+def test_a_new_uid_under_an_old_name_is_another_pod() -> None:
+    house = House(a_queue("default", cpu=2), a_task("p1"))
+    house.admit()
+    again = msgspec.structs.replace(a_task("p1"), uid="other")
+    house.show(again)
+    assert house.queues.why("other") is not None
+    assert house.use("default") == (0, 1000)
