@@ -18,12 +18,14 @@ from hypothesis import settings
 
 from harness.both import Both, report_path
 from harness.embedded import EmbeddedServer
+from harness.karpenter import HOW_TO_GET_IT, karpenter_folder
 from harness.processes import Process
 from harness.real import HOW_TO_GET_THEM, RealServer, binaries
 from harness.server import Server
 from real.allowed_differences import ALLOWED
 
 ABSENT = "the real Kubernetes binaries are absent"
+KARPENTER_ABSENT = "the real Karpenter is absent"
 HERE = Path(__file__).parent
 CONTROLLERS = "resourcequota-controller,serviceaccount-controller,root-ca-certificate-publisher-controller"
 EVENT_TTL = "4s"
@@ -58,6 +60,15 @@ def kube_binaries() -> Path:
         if os.environ.get("HEADGATE_REQUIRE_KUBE") == "1":
             pytest.fail(complaint, pytrace=False)
         pytest.skip(complaint)  # without Go a newcomer still runs all the rest; `.ci/run` sets the variable above
+    return folder
+
+
+@pytest.fixture(scope="session")
+def karpenter_binaries() -> Path:
+    """Not even `.ci/run` requires them: they take some minutes to build, and one suite needs them."""
+    folder = karpenter_folder()
+    if folder is None:
+        pytest.skip(f"{KARPENTER_ABSENT}: {HOW_TO_GET_IT}")
     return folder
 
 
@@ -124,9 +135,10 @@ def governed(kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> I
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
     report = yield
-    if report.skipped and isinstance(report.longrepr, tuple) and ABSENT in report.longrepr[2]:
+    because = report.longrepr[2] if report.skipped and isinstance(report.longrepr, tuple) else ""
+    if ABSENT in because or KARPENTER_ABSENT in because:
         # One place for all of them, so that the summary says it in one line.
-        report.longrepr = (str(HERE / "conftest.py"), 1, report.longrepr[2])
+        report.longrepr = (str(HERE / "conftest.py"), 1, because)
     servers = getattr(item, "funcargs", {})
     if report.failed and not isinstance(getattr(call.excinfo, "value", None), AssertionError):
         for name in ("real_server", "embedded_server"):

@@ -1,0 +1,156 @@
+"""The real Karpenter, with its provider of simulated machines, beside a real API server; and who plays its kubelets.
+
+Machines come in one size, so that the number of machines says how many pods were bought for. Each story has a pool of
+its own, which its pods select. The machines' kubelets are hollow ones in a thread of this process. `make karpenter`
+builds the binary.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from harness.processes import Process, free_ports
+from harness.real import REPOSITORY, RealServer
+from harness.scheduling import send, wait_for
+from harness.server import Server
+from headgate.client.credentials.shell import find_access
+from headgate.client.http.shell import Http
+from headgate.client.kubeconfig import Access
+from headgate.nodes.hollow import Hollow
+from headgate.nodes.options import Options
+from headgate.nodes.shell import Fleet
+
+Object = dict[str, Any]
+
+HOW_TO_GET_IT = "run `make karpenter` (needs Go), or set HEADGATE_KUBE_BIN to a folder that has it"
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
+POOLS = "/apis/karpenter.sh/v1/nodepools"
+STORY = "example.com/story"
+CLASSES = "/apis/karpenter.kwok.sh/v1alpha1/kwoknodeclasses"
+
+
+def karpenter_folder() -> Path | None:
+    """Where `make karpenter` put it, or None if it did not."""
+    command = [sys.executable, str(REPOSITORY / "tools" / "kube" / "build.py"), "karpenter", "--print-dir"]
+    folder = Path(subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip())
+    there = os.access(folder / "karpenter", os.X_OK) and (folder / "karpenter-manifests").is_dir()
+    return folder if there else None
+
+
+class Karpenter(Process):
+    def __init__(self, server: RealServer, programs: Path, folder: Path, *, cpu: str) -> None:
+        """Machines have `cpu` to give."""
+        folder.mkdir()
+        _define(server, programs)
+        types = folder / "instance-types.json"
+        types.write_text(json.dumps([_instance_type(cpu)]))
+        metrics, health = free_ports(2)
+        environment = {
+            **os.environ,
+            "KUBECONFIG": str(server.kubeconfig),
+            "DISABLE_LEADER_ELECTION": "true",
+            "METRICS_PORT": str(metrics),
+            "HEALTH_PROBE_PORT": str(health),
+            "LOG_LEVEL": "info",
+            "BATCH_IDLE_DURATION": "200ms",
+            "INSTANCE_TYPES_FILE_PATH": str(types),
+        }
+        send(server, "POST", CLASSES, _node_class())
+        super().__init__([str(programs / "karpenter")], folder / "karpenter.log", environment)
+
+
+class Kubelets:
+    """Hollow kubelets for all simulated nodes of a server, in a thread of their own."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
+        self._started = threading.Event()
+
+    def __enter__(self) -> Kubelets:
+        self._thread.start()
+        self._started.wait()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._loop.call_soon_threadsafe(self._done.set)
+        self._thread.join()
+
+    async def _run(self) -> None:
+        self._loop, self._done = asyncio.get_running_loop(), asyncio.Event()
+        access = find_access(str(self._server.kubeconfig))
+        assert isinstance(access, Access)
+        transport = Http(access)
+        working = asyncio.create_task(Fleet(Hollow(Options()), transport).run())
+        self._started.set()
+        try:
+            await self._done.wait()
+        finally:
+            working.cancel()
+            await asyncio.wait([working])
+            await transport.close()
+
+
+def create_pool(server: Server, name: str) -> None:
+    """For pods that select `STORY: name`. What was bought stays, idle or not."""
+    template = {
+        "requirements": [{"key": "kubernetes.io/os", "operator": "In", "values": ["linux"]}],
+        "nodeClassRef": {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"},
+        "expireAfter": "Never",
+    }
+    pool = {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodePool",
+        "metadata": {"name": name},
+        "spec": {
+            "template": {"metadata": {"labels": {STORY: name}}, "spec": template},
+            "disruption": {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "Never"},
+        },
+    }
+    send(server, "POST", POOLS, pool)
+
+
+def bought(server: Server, pool: str) -> list[Object]:
+    """The machines that Karpenter has for the pool."""
+    found = send(server, "GET", f"{CLAIMS}?labelSelector=karpenter.sh/nodepool%3D{pool}")["items"]
+    return sorted(found, key=lambda claim: str(claim["metadata"]["name"]))
+
+
+def _define(server: Server, programs: Path) -> None:
+    files = sorted((programs / "karpenter-manifests").glob("*.yaml"))
+    names = [send(server, "POST", DEFINITIONS, yaml.safe_load(file.read_text()))["metadata"]["name"] for file in files]
+    wait_for(lambda: all(_is_served(server, name) for name in names))
+
+
+def _is_served(server: Server, name: str) -> bool:
+    conditions = send(server, "GET", f"{DEFINITIONS}/{name}").get("status", {}).get("conditions") or ()
+    return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
+
+
+def _instance_type(cpu: str) -> Object:
+    def must_be(key: str, value: str) -> Object:
+        return {"key": key, "operator": "In", "values": [value]}
+
+    where = [must_be("karpenter.sh/capacity-type", "on-demand"), must_be("topology.kubernetes.io/zone", "zone-a")]
+    return {
+        "name": "machine",
+        "offerings": [{"Price": 1.0, "Available": True, "Requirements": where}],
+        "architecture": "amd64",
+        "operatingSystems": ["linux"],
+        # Karpenter keeps 100m of each machine for the kubelet.
+        "resources": {"cpu": f"{int(cpu) * 1000 + 100}m", "memory": "8Gi", "pods": "110"},
+    }
+
+
+def _node_class() -> Object:
+    return {"apiVersion": "karpenter.kwok.sh/v1alpha1", "kind": "KWOKNodeClass", "metadata": {"name": "default"}}
