@@ -13,7 +13,7 @@ from headgate.cli.logs import log_options, set_up
 
 _COMMANDS: Final = {
     name: f"headgate.cli.{name.replace('-', '_')}"
-    for name in ("backup", "check", "config", "gates", "install-crds", "restore", "run", "up")
+    for name in ("backup", "check", "config", "demo", "gates", "install-crds", "restore", "run", "up")
 }
 
 
@@ -37,6 +37,7 @@ def main() -> None:
 
     \b
     No cluster?   headgate up            starts one in this process; kubectl works with it
+    Curious?      headgate demo autoscaler   says what gates change, in half a minute
     A cluster?    headgate run           schedules its pods that ask for it
     Its data      headgate backup FILE   copies it while the server runs; see also restore and check
     Its kinds     headgate install-crds  brings the kinds Queue and PodGroup to it

@@ -1,0 +1,1 @@
+"""Stories that ``headgate demo`` tells, each in clusters of its own that are gone when it ends."""

@@ -1,0 +1,135 @@
+"""One side of a comparison: an embedded cluster without nodes, an autoscaler that buys them, and what became of it.
+
+Everything is as in ``headgate up``, in a temporary folder and on a free port. ``settle`` returns when nothing has moved
+for a while. What happens in it, and what it is compared with, is the story's (``autoscaler.py``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from headgate.apiserver.http.shell import listen
+from headgate.cli import components
+from headgate.cli.credentials import Access
+from headgate.cli.plan import COMPONENTS, Plan, UpProblem
+from headgate.cli.server import keep, serve
+from headgate.client.informer import Applied, Event, Informer, Removed
+from headgate.client.transport import Transport
+from headgate.client.writer import Writer
+from headgate.kube.features import DEFAULTS
+from headgate.kube.resource import NODES, PODS, Resource
+from headgate.nodes.models.contract import Model
+from headgate.nodes.models.shell import Autoscaler
+
+Object = dict[str, Any]
+
+_TERMINAL: Final = frozenset({"Succeeded", "Failed"})
+
+
+class Counts(msgspec.Struct, frozen=True):
+    bought: int
+    idle: int
+    """Machines that are there and have nothing to do."""
+    unused: int
+    """Machines that never had a pod."""
+    running: int
+    waiting: int
+
+
+class Arm:
+    def __init__(self, transport: Transport, autoscaler: Autoscaler) -> None:
+        self._transport = transport
+        self._autoscaler = autoscaler
+        self._writer = Writer(transport, jitter=random.random, sleep=asyncio.sleep)
+        self._seen: dict[Resource, dict[str, Object]] = {PODS: {}, NODES: {}}
+        self._used: set[str] = set()
+        self._moved_s = 0.0
+
+    async def follow(self, resource: Resource) -> None:
+        def hear(event: Event) -> None:
+            self._moved_s = asyncio.get_running_loop().time()
+            if isinstance(event, Applied):
+                self._seen[resource][event.object["metadata"]["name"]] = event.object
+                self._used.add(event.object["spec"].get("nodeName", ""))
+            elif isinstance(event, Removed):
+                self._seen[resource].pop(event.name, None)
+
+        informer = Informer(self._transport, resource.collection(), hear, jitter=random.random, sleep=asyncio.sleep)
+        await informer.run()
+
+    # -- what is done in it ----------------------------------------------------------------------------------------
+
+    async def create(self, resource: Resource, obj: Object) -> None:
+        verdict = await self._writer.create(resource, "default", obj)
+        if not verdict.done:
+            raise UpProblem(f"{obj['metadata']['name']} was not created: {verdict.message}")
+
+    async def patch(self, resource: Resource, name: str, body: Object) -> None:
+        verdict = await self._writer.patch(resource, "default", name, "", body)
+        if not verdict.done:
+            raise UpProblem(f"{name} was not changed: {verdict.message}")
+
+    async def settle(self, quiet_s: float) -> None:
+        """Until nothing has changed for so long."""
+        self._moved_s = asyncio.get_running_loop().time()
+        while (wait_s := self._moved_s + quiet_s - asyncio.get_running_loop().time()) > 0:
+            await asyncio.sleep(wait_s)
+
+    # -- what became of it -----------------------------------------------------------------------------------------
+
+    @property
+    def running(self) -> list[str]:
+        """The pods that have a node, by name."""
+        return [name for name, pod in sorted(self._alive().items()) if pod["spec"].get("nodeName")]
+
+    @property
+    def removed(self) -> int:
+        """How many machines were given back."""
+        return len(self._autoscaler.removed)
+
+    def counts(self) -> Counts:
+        alive = self._alive()
+        busy = {pod["spec"].get("nodeName", "") for pod in alive.values()}
+        running = len(self.running)
+        return Counts(
+            bought=len(self._autoscaler.bought),
+            idle=sum(name not in busy for name in self._seen[NODES]),
+            unused=sum(name not in self._used for name in self._autoscaler.bought),
+            running=running,
+            waiting=len(alive) - running,
+        )
+
+    def _alive(self) -> dict[str, Object]:
+        return {name: pod for name, pod in self._seen[PODS].items() if pod["status"].get("phase") not in _TERMINAL}
+
+
+@contextlib.asynccontextmanager
+async def cluster(folder: Path, make: Callable[[], Model], component: str) -> AsyncIterator[Arm]:
+    plan = Plan(
+        data=folder,
+        host="127.0.0.1",
+        port=0,
+        kubeconfig=folder / "kubeconfig",
+        components=frozenset(COMPONENTS),
+        node_count=0,
+        node_resources={},
+        features=DEFAULTS,
+        access=Access(),
+    )
+    async with contextlib.AsyncExitStack() as stack:
+        sock = stack.enter_context(contextlib.closing(listen(plan.host, plan.port)))
+        served = await serve(plan, sock, lambda line: None, stack)
+        await components.start(plan, served, stack)
+        autoscaler = Autoscaler(make(), served.client(component), component)
+        keep(stack, autoscaler.run())
+        arm = Arm(served.client("headgate-demo"), autoscaler)
+        for resource in (PODS, NODES):
+            keep(stack, arm.follow(resource))
+        yield arm

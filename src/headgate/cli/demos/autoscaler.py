@@ -1,0 +1,122 @@
+"""The story of volcano#4710: a queue with room for two pods, six that want in, and an autoscaler that starts from none.
+
+It is told twice at the same time, to a cluster whose pods did not ask for the queue's gate and to one whose pods did.
+The engines are the ones that always run; the autoscaler is a model (``nodes/models/``) in a hurry: it looks twice a
+second. ``arm.py`` is one cluster, ``cli/demo.py`` the command.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import tempfile
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from headgate.capacity.names import OPT_IN, QUEUE_NAME, QUEUES
+from headgate.cli.demos.arm import Arm, Counts, cluster
+from headgate.kube.resource import PODS
+from headgate.nodes.models.claims import Pool
+from headgate.nodes.models.cluster_autoscaler import ClusterAutoscaler, Flags
+from headgate.nodes.models.contract import Model
+from headgate.nodes.models.karpenter import Karpenter
+from headgate.nodes.models.machine import Shape
+from headgate.nodes.models.node_groups import Group
+
+Object = dict[str, Any]
+
+QUIET_S: Final = 3.0
+"""Longer than anybody here thinks: Cluster Autoscaler waits two seconds for more pods to come."""
+_QUEUE: Final = "demo"
+_MACHINE: Final = Shape(
+    "one-cpu",
+    {"cpu": "1", "memory": "4Gi", "pods": "110"},
+    annotations={"headgate.dev/boot-after": "500ms"},
+)
+MODELS: Final[dict[str, Callable[[], Model]]] = {
+    "cluster-autoscaler": lambda: ClusterAutoscaler([Group("pool", _MACHINE)], Flags(scan_interval_s=0.5)),
+    "karpenter": lambda: Karpenter([Pool("pool", (_MACHINE,), consolidate_after_s=60.0)]),
+}
+
+
+class Row(msgspec.Struct, frozen=True):
+    step: str
+    off: Counts
+    on: Counts
+
+
+Tell = Callable[[Row], None]
+
+
+async def tell(model: str, report: Tell, quiet_s: float = QUIET_S) -> list[Row]:
+    """Each step in both clusters, and what it came to."""
+    with tempfile.TemporaryDirectory(prefix="headgate-demo-") as folder:
+        async with contextlib.AsyncExitStack() as stack:
+            off, on = [
+                await stack.enter_async_context(cluster(Path(folder) / name, MODELS[model], model))
+                for name in ("off", "on")
+            ]
+            rows = []
+            for step, act in _STEPS.items():
+                await asyncio.gather(act(off, False), act(on, True))
+                await asyncio.gather(off.settle(quiet_s), on.settle(quiet_s))
+                rows.append(Row(step, off.counts(), on.counts()))
+                report(rows[-1])
+            return rows
+
+
+def conclusion(rows: Sequence[Row]) -> str:
+    off, on = rows[-1].off, rows[-1].on
+    return (
+        f"Without gates the autoscaler bought {off.bought} machines, {off.unused} of which never ran a pod; "
+        f"with gates it bought {on.bought}, {on.unused} of which never ran a pod, and as many pods ran."
+        if off.running == on.running
+        else f"Without gates {off.running} pods run on {off.bought} machines, with gates {on.running} on {on.bought}."
+    )
+
+
+async def _begin(arm: Arm, gated: bool) -> None:
+    spec = {"weight": 1, "capability": {"cpu": "2"}}
+    queue = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": _QUEUE}, "spec": spec}
+    await arm.create(QUEUES, queue)
+
+
+async def _submit_driver(arm: Arm, gated: bool) -> None:
+    await arm.create(PODS, _pod("driver", gated))
+
+
+async def _submit_executors(arm: Arm, gated: bool) -> None:
+    for number in range(1, 6):
+        await arm.create(PODS, _pod(f"executor-{number}", gated))
+
+
+async def _finish_one(arm: Arm, gated: bool) -> None:
+    for name in [name for name in arm.running if name != "driver"][:1]:
+        await arm.patch(PODS, name, {"metadata": {"annotations": {"headgate.dev/run-for": "0s"}}})
+
+
+async def _raise_limit(arm: Arm, gated: bool) -> None:
+    await arm.patch(QUEUES, _QUEUE, {"spec": {"capability": {"cpu": "3"}}})
+
+
+_STEPS: Final[dict[str, Callable[[Arm, bool], Awaitable[None]]]] = {
+    "a queue with room for 2 CPU": _begin,
+    "the driver is submitted": _submit_driver,
+    "five executors are submitted": _submit_executors,
+    "one executor finishes": _finish_one,
+    "the queue grows to 3 CPU": _raise_limit,
+}
+
+
+def _pod(name: str, gated: bool) -> Object:
+    annotations = {QUEUE_NAME: _QUEUE} | ({OPT_IN: "true"} if gated else {})
+    container = {"name": "main", "image": "spark", "resources": {"requests": {"cpu": "1"}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "annotations": annotations},
+        "spec": {"schedulerName": "headgate", "restartPolicy": "Never", "containers": [container]},
+    }

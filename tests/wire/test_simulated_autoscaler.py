@@ -1,0 +1,71 @@
+"""A model of an autoscaler at work on an embedded cluster that has no node: it buys, tells, and gives back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headgate.cli.demos.arm import Arm, cluster
+from headgate.kube.resource import PODS
+from headgate.nodes.models.claims import Pool
+from headgate.nodes.models.cluster_autoscaler import ClusterAutoscaler, Flags
+from headgate.nodes.models.contract import Model
+from headgate.nodes.models.karpenter import Karpenter, Settings
+from headgate.nodes.models.machine import Shape
+from headgate.nodes.models.node_groups import Group
+
+MACHINE = Shape("one-cpu", {"cpu": "1", "memory": "4Gi", "pods": "110"})
+HASTY = Flags(
+    scan_interval_s=0.1,
+    scale_down_unneeded_time_s=0.5,
+    scale_down_delay_after_add_s=0.5,
+    node_delete_delay_after_taint_s=0.1,
+)
+MODELS: dict[str, Callable[[], Model]] = {
+    "cluster-autoscaler": lambda: ClusterAutoscaler([Group("pool", MACHINE)], HASTY),
+    "karpenter": lambda: Karpenter(
+        [Pool("pool", (MACHINE,))], Settings(batch_idle_s=0.1, batch_max_s=0.2, poll_s=0.2, validation_s=0.2)
+    ),
+}
+PATIENCE_S = 60.0
+
+
+def a_pod(name: str, **annotations: str) -> dict[str, Any]:
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "annotations": annotations},
+        "spec": {"restartPolicy": "Never", "containers": [container]},
+    }
+
+
+async def until(what: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while not what():
+            await asyncio.sleep(0.02)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_machines_are_bought_for_pods_without_a_node_and_given_back_when_they_are_idle(
+    model: str, tmp_path: Path
+) -> None:
+    async def story(arm: Arm) -> None:
+        for name in ("one", "two"):
+            await arm.create(PODS, a_pod(name))
+        await until(lambda: arm.running == ["one", "two"])
+        counts = arm.counts()
+        assert (counts.bought, counts.idle, counts.unused, counts.waiting) == (2, 0, 0, 0)
+        await arm.patch(PODS, "one", {"metadata": {"annotations": {"headgate.dev/run-for": "0s"}}})
+        await until(lambda: arm.removed == 1)
+        assert (arm.running, arm.counts().idle) == (["two"], 0)
+
+    async def main() -> None:
+        async with cluster(tmp_path, MODELS[model], model) as arm:
+            await story(arm)
+
+    asyncio.run(main())
