@@ -20,6 +20,7 @@ from headgate.cli.feature_gates import feature_gates_option
 from headgate.cli.logs import log_options
 from headgate.cli.remote import access_or_give_up, cluster_options, give_up, perform, reach
 from headgate.cli.scheduler import Make, configuration_of, default_configuration, installed_plugins, maker
+from headgate.cli.webhooks import Wish, serve_webhooks, webhook_options
 from headgate.client.kubeconfig import Access
 from headgate.client.leases.election import Timing
 from headgate.client.leases.shell import Elector, new_identity
@@ -29,10 +30,11 @@ from headgate.control.scheduler.board import Board
 from headgate.control.scheduler.preflight import knows_gates, live_owner
 from headgate.control.scheduler.rehearsal import Rehearsal
 from headgate.control.scheduler.shell import keep_scheduling
+from headgate.control.webhooks.service import Health, Place
 from headgate.kube.features import Features
 from headgate.scheduling.configuration.values import Configuration, LeaderElection
 
-COMPONENTS: Final = ("scheduler",)
+COMPONENTS: Final = ("scheduler", "webhooks")
 _NAME: Final = "headgate"
 _GARBAGE: Final = (20_000, 20, 20)
 """Nodes and pods live long and hold no cycles: looking for garbage as often as Python does costs a twentieth more."""
@@ -47,6 +49,10 @@ class Order(msgspec.Struct, frozen=True):
     dry_run: bool
     takeover: bool
     metrics_at: tuple[str, int] | None
+    components: frozenset[str] = frozenset({"scheduler"})
+    webhooks: Wish | None = None
+    place: Place | None = None
+    gates: bool = True
 
 
 @click.command(short_help="Schedule the pods of a cluster that exists already.")
@@ -61,12 +67,13 @@ class Order(msgspec.Struct, frozen=True):
 )
 @click.option(
     "--components",
-    default=",".join(COMPONENTS),
+    default=COMPONENTS[0],
     show_default=True,
     metavar="LIST",
-    help="What to run, separated by commas.",
+    help=f"What to run, separated by commas: {', '.join(COMPONENTS)}.",
 )
 @feature_gates_option
+@webhook_options
 @click.option(
     "--metrics-listen",
     default="",
@@ -95,6 +102,7 @@ def command(
     config_file: Path | None,
     components: str,
     features: Features,
+    webhooks: Wish,
     metrics_listen: str,
     leader_elect: bool | None,
     names: tuple[str, ...],
@@ -112,11 +120,21 @@ def command(
       headgate run --scheduler-name batch             serve pods with schedulerName: batch
       headgate run --config scheduler.yaml            profiles, plugins and their arguments from a file
       headgate run --config volcano-scheduler.conf    actions, tiers and plugins for queues, as Volcano reads them
+      headgate run --components scheduler,webhooks --webhook-service headgate-system/headgate
+                                                      gate new pods that opt in, too
     """
-    unknown = [each for each in components.split(",") if each.strip() not in COMPONENTS]
+    chosen = frozenset(each.strip() for each in components.split(","))
+    unknown = sorted(chosen - set(COMPONENTS))
     if unknown:
         raise click.BadParameter(
             f"{', '.join(unknown)} is not one of {', '.join(COMPONENTS)}", param_hint="--components"
+        )
+    place = webhooks.place() if "webhooks" in chosen else None
+    if isinstance(place, str):
+        raise click.UsageError(place)
+    if dry_run and place is not None:
+        raise click.UsageError(
+            "--dry-run is for the scheduler: webhooks do nothing unless an API server is sent to them"
         )
     if "" in names:
         raise click.BadParameter("a name may not be empty", param_hint="--scheduler-name")
@@ -145,7 +163,10 @@ def command(
     access = access_or_give_up("run", kubeconfig or configuration.client_connection.kubeconfig, context)
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            problem = runner.run(_run(Order(access, configuration, make, dry_run, takeover, metrics_at)))
+            order = Order(access, configuration, make, dry_run, takeover, metrics_at)
+            gates = features.queue_allocation_gate
+            order = msgspec.structs.replace(order, components=chosen, webhooks=webhooks, place=place, gates=gates)
+            problem = runner.run(_run(order))
     except Unreachable as unreachable:
         give_up("run", str(unreachable))
     if problem:
@@ -161,48 +182,67 @@ async def _run(order: Order) -> str:
     async with contextlib.AsyncExitStack() as stack:
         transport = await stack.enter_async_context(reach(order.access))
         problem = await perform(transport, knows_gates())
-        if not problem and not order.takeover:
+        if not problem and not order.takeover and "scheduler" in order.components:
             problem = await perform(transport, live_owner(names, time.time()))
         if problem:
             return problem
-        board = Board()
+        board, health = Board(), Health()
         try:
-            await _show(order, board, stack)
+            await _show(order, board, health, stack)
         except OSError as error:
             host, port = order.metrics_at or ("", 0)
             return f"cannot listen on {host}:{port}: {error.strerror}; check --metrics-listen"
-        click.echo(f"headgate schedules pods of {', '.join(names)} on {order.access.server}")
-        working = asyncio.create_task(_work(order, transport, board))
+        working: list[asyncio.Task[str]] = []
+        if "scheduler" in order.components:
+            click.echo(f"headgate schedules pods of {', '.join(names)} on {order.access.server}")
+            working.append(asyncio.create_task(_work(order, transport, board)))
+        if order.webhooks is not None and order.place is not None:
+            click.echo(f"headgate serves webhooks for pods of {', '.join(names)} on {order.access.server}")
+            serving_them = serve_webhooks(order.webhooks, order.place, names, order.gates, transport, health)
+            working.append(asyncio.create_task(serving_them))
         stopping = asyncio.create_task(stop.wait())
-        await asyncio.wait([working, stopping], return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait([*working, stopping], return_when=asyncio.FIRST_COMPLETED)
         stopping.cancel()
-        working.cancel()
-        await asyncio.wait([working])
-        if not working.cancelled() and working.exception() is not None:
-            return f"stopped: {working.exception()}"
+        problem = await _end(working)
+        if problem:
+            return problem
     click.echo("stopped")
     return ""
 
 
-async def _show(order: Order, board: Board, stack: contextlib.AsyncExitStack) -> None:
+async def _end(working: list[asyncio.Task[str]]) -> str:
+    """Stops what still works; says why something had stopped by itself."""
+    for task in working:
+        task.cancel()
+    await asyncio.wait(working)
+    for task in working:
+        if not task.cancelled():
+            broken = task.exception()
+            return f"stopped: {broken}" if broken is not None else task.result()
+    return ""
+
+
+async def _show(order: Order, board: Board, health: Health, stack: contextlib.AsyncExitStack) -> None:
     if order.metrics_at is not None:
         host, port = order.metrics_at
-        port = await stack.enter_async_context(serving(board.answers(), host, port))
+        further = {} if order.place is None else {"webhooks": health.problem}
+        port = await stack.enter_async_context(serving(board.answers(further), host, port))
         click.echo(f"metrics: http://{f'[{host}]' if ':' in host else host}:{port}/metrics")
 
 
-async def _work(order: Order, transport: Transport, board: Board) -> None:
+async def _work(order: Order, transport: Transport, board: Board) -> str:
     gc.freeze()  # modules and tables that stay
     gc.set_threshold(*_GARBAGE)
     if order.dry_run:
         click.echo("dry run: nothing is written")
         await keep_scheduling(order.make, Rehearsal(transport, click.echo), board=board)
-        return
+        return ""
     election = order.configuration.leader_election
     if not election.leader_elect:
         await keep_scheduling(order.make, transport, board=board)
-        return
+        return ""
     await _stand(election, transport, lambda room_s: keep_scheduling(order.make, transport, room_s=room_s, board=board))
+    return ""
 
 
 async def _stand(

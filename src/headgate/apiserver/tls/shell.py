@@ -1,14 +1,13 @@
-"""Makes the CA and the server's certificate in the data folder, and renews the latter in good time, also while it runs.
+"""Keeps the CA and the server's certificate in the data folder, and renews the latter in good time, also while it runs.
 
 The CA's certificate goes into the kubeconfig, so that clients trust this server and no other. Keys are readable by
-their owner only.
+their owner only. How certificates are made is ``issuing.py``'s.
 """
 
 from __future__ import annotations
 
 import asyncio
 import datetime
-import ipaddress
 import logging
 import os
 from collections.abc import Callable
@@ -16,20 +15,16 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
-from cryptography import x509
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from headgate.apiserver.tls.issuing import Pair, is_authority, make_authority, make_server, serves
 from headgate.kube.strategy.service import KUBERNETES_ADDRESS
 
 _log: Final = logging.getLogger(__name__)
-_CA_DAYS: Final = 3650
-_SERVER_DAYS: Final = 365
-_RENEW_BEFORE_DAYS: Final = 30
 _LOOK_EVERY_S: Final = 6 * 3600.0
-_NAMES: Final = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
+_NAMES: Final = (
+    *("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"),
+    *("127.0.0.1", "::1", KUBERNETES_ADDRESS),
+)
 
 
 class Certificates(msgspec.Struct, frozen=True):
@@ -47,8 +42,9 @@ def ensure(folder: Path, host: str, now: datetime.datetime | None = None) -> Cer
     now = now or _now()
     make_folder(folder)
     files, ca_key_file = _files(folder), folder / "ca.key"
-    if not _belong(files.ca, ca_key_file) or _days_left(files.ca, now) < _SERVER_DAYS:
-        _make_ca(files.ca, ca_key_file, now)
+    authority = _read(files.ca, ca_key_file)
+    if authority is None or not is_authority(authority, now):
+        _write(make_authority("headgate-ca", now), files.ca, ca_key_file)
     for key in (ca_key_file, files.server_key):
         if key.exists():
             key.chmod(0o600)
@@ -59,14 +55,18 @@ def ensure(folder: Path, host: str, now: datetime.datetime | None = None) -> Cer
 def renew_if_due(folder: Path, host: str, now: datetime.datetime) -> bool:
     """Make the server's certificate anew, by the authority that is there, if it does not serve much longer."""
     files, ca_key_file = _files(folder), folder / "ca.key"
-    ca = x509.load_pem_x509_certificate(files.ca.read_bytes())
-    due = not _serves(files, host, ca, now)
-    if due:
-        ca_key = serialization.load_pem_private_key(ca_key_file.read_bytes(), password=None)
-        if not isinstance(ca_key, ec.EllipticCurvePrivateKey):
-            raise ValueError(f"{ca_key_file} is not a key of ours; move the folder {folder} away to have it made anew")
-        _make_server(files, host, ca, ca_key, now)
-    return due
+    authority = Pair(files.ca.read_bytes(), ca_key_file.read_bytes())
+    found = _read(files.server, files.server_key)
+    if found is not None and serves(found, authority.certificate, host, now):
+        return False
+    # The host first, then what clients on this machine may call it.
+    names = [host, *(name for name in _NAMES if name != host)]
+    try:
+        made = make_server(authority, "headgate-apiserver", names, now)
+    except ValueError as problem:
+        raise ValueError(f"{ca_key_file}: {problem}; move the folder {folder} away to have it made anew") from problem
+    _write(made, files.server, files.server_key)
+    return True
 
 
 async def keep_valid(folder: Path, host: str, read_again: Callable[[], None], every_s: float = _LOOK_EVERY_S) -> None:
@@ -87,50 +87,17 @@ def _files(folder: Path) -> Certificates:
     return Certificates(folder / "ca.crt", folder / "server.crt", folder / "server.key")
 
 
-def _belong(certificate: Path, key: Path) -> bool:
-    """Whether both are there and of one pair: they are written one after the other."""
-    if not (certificate.exists() and key.exists()):
-        return False
-    public = x509.load_pem_x509_certificate(certificate.read_bytes()).public_key()
-    return public == serialization.load_pem_private_key(key.read_bytes(), password=None).public_key()
+def _read(certificate: Path, key: Path) -> Pair | None:
+    return Pair(certificate.read_bytes(), key.read_bytes()) if certificate.exists() and key.exists() else None
 
 
-def _days_left(path: Path, now: datetime.datetime) -> int:
-    return (x509.load_pem_x509_certificate(path.read_bytes()).not_valid_after_utc - now).days
-
-
-def _serves(files: Certificates, host: str, ca: x509.Certificate, now: datetime.datetime) -> bool:
-    if not _belong(files.server, files.server_key):
-        return False
-    certificate = x509.load_pem_x509_certificate(files.server.read_bytes())
-    try:
-        certificate.verify_directly_issued_by(ca)
-    except (ValueError, TypeError, InvalidSignature):
-        return False
-    if _days_left(files.server, now) < _RENEW_BEFORE_DAYS:
-        return False
-    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    return any(name in names for name in _alternative_names(host)[:1])
+def _write(pair: Pair, certificate: Path, key: Path) -> None:
+    write_file(key, pair.key, 0o600)
+    write_file(certificate, pair.certificate, 0o644)
 
 
 def _now() -> datetime.datetime:
     return datetime.datetime.now(datetime.UTC)
-
-
-def _alternative_names(host: str) -> list[x509.GeneralName]:
-    """The host first, then what clients on this machine may call it."""
-    names: list[x509.GeneralName] = []
-    try:
-        names.append(x509.IPAddress(ipaddress.ip_address(host)))
-    except ValueError:
-        names.append(x509.DNSName(host))
-    names.extend(x509.DNSName(name) for name in _NAMES if name != host)
-    names.extend(
-        x509.IPAddress(ipaddress.ip_address(address))
-        for address in ("127.0.0.1", "::1", KUBERNETES_ADDRESS)
-        if address != host
-    )
-    return names
 
 
 def make_folder(path: Path) -> None:
@@ -148,60 +115,3 @@ def write_file(path: Path, data: bytes, mode: int) -> None:
         file.flush()
         os.fsync(file.fileno())
     os.replace(partial, path)
-
-
-def _key_bytes(key: ec.EllipticCurvePrivateKey) -> bytes:
-    return key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-
-
-def _builder(subject: str, issuer: x509.Name, days: int, now: datetime.datetime) -> x509.CertificateBuilder:
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, subject)])
-    return (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(issuer)
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(minutes=5))
-        .not_valid_after(now + datetime.timedelta(days=days))
-    )
-
-
-def _make_ca(path: Path, key_path: Path, now: datetime.datetime) -> None:
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "headgate-ca")])
-    identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
-    usage = x509.KeyUsage(True, False, False, False, False, True, True, False, False)
-    certificate = (
-        _builder("headgate-ca", name, _CA_DAYS, now)
-        .public_key(key.public_key())
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(usage, critical=True)
-        .add_extension(identifier, critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    write_file(key_path, _key_bytes(key), 0o600)
-    write_file(path, certificate.public_bytes(serialization.Encoding.PEM), 0o644)
-
-
-def _make_server(
-    files: Certificates,
-    host: str,
-    ca: x509.Certificate,
-    ca_key: ec.EllipticCurvePrivateKey,
-    now: datetime.datetime,
-) -> None:
-    key = ec.generate_private_key(ec.SECP256R1())
-    authority = x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key())
-    certificate = (
-        _builder("headgate-apiserver", ca.subject, _SERVER_DAYS, now)
-        .public_key(key.public_key())
-        .add_extension(x509.SubjectAlternativeName(_alternative_names(host)), critical=False)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(authority, critical=False)
-        .sign(ca_key, hashes.SHA256())
-    )
-    write_file(files.server_key, _key_bytes(key), 0o600)
-    write_file(files.server, certificate.public_bytes(serialization.Encoding.PEM), 0o644)

@@ -7,9 +7,10 @@ replica that waits to be elected is ready for that, and has nothing to measure.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Protocol
 
-from headgate.control.health.answers import Answers, Page
+from headgate.control.health.answers import Answers, Check, Page
 from headgate.scheduling.histogram import CONTENT_TYPE
 from headgate.scheduling.scheduler import Scheduler
 
@@ -30,10 +31,12 @@ class Board:
     def hang_up(self, works: Works | None) -> None:
         self._works = works
 
-    def answers(self) -> Answers:
+    def answers(self, further: Mapping[str, Check] | None = None) -> Answers:
+        """``further``: what else in this process has to be well for it to be ready."""
         alive = {"ping": _fine}
+        ready = {**alive, "informer-sync": self._synced, **(further or {})}
         return Answers(
-            {"/livez": alive, "/healthz": alive, "/readyz": {**alive, "informer-sync": self._synced}},
+            {"/livez": alive, "/healthz": alive, "/readyz": ready},
             {"/metrics": Page(CONTENT_TYPE, self._page)},
         )
 

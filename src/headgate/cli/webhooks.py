@@ -1,0 +1,100 @@
+"""The webhooks of ``headgate run``: their options, what was asked for with them, and serving it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any, Final, TypeVar
+
+import click
+import msgspec
+
+from headgate.admission.policy import ALWAYS_EXEMPT, OWN_NAMESPACE, SERVICE_ACCOUNTS, Policy
+from headgate.cli.address import parse_address
+from headgate.cli.gating import gating_options
+from headgate.cli.remote import perform
+from headgate.client.transport import Transport
+from headgate.control.webhooks.keeper import Setback
+from headgate.control.webhooks.service import Health, Place, serve, who_am_i
+from headgate.control.webhooks.target import parse_service, parse_url
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_LISTEN: Final = "0.0.0.0:9443"
+_SECRET: Final = f"{OWN_NAMESPACE}/headgate-webhooks"
+
+
+class Wish(msgspec.Struct, frozen=True):
+    """What was typed."""
+
+    url: str
+    service: str
+    listen: str
+    secret: str
+    gates_all: bool
+    trusted_users: tuple[str, ...]
+
+    def place(self) -> Place | str:
+        """Where the webhooks are, or what is wrong with that."""
+        if bool(self.url) == bool(self.service):
+            return "--components webhooks needs either --webhook-url or --webhook-service: where API servers find it"
+        target = parse_url(self.url) if self.url else parse_service(self.service)
+        if isinstance(target, str):
+            return target
+        address = parse_address("--webhook-listen", self.listen, _LISTEN)
+        if isinstance(address, str):
+            return address
+        namespace, slash, name = self.secret.partition("/")
+        if not slash or not namespace or not name:
+            return f"--webhook-secret {self.secret!r} is not NAMESPACE/NAME"
+        return Place(target, *address, (namespace, name))
+
+
+def webhook_options(command: F) -> F:
+    """The command gets ``webhooks``, a :class:`Wish`."""
+
+    @functools.wraps(command)
+    def packed(
+        *,
+        webhook_url: str,
+        webhook_service: str,
+        webhook_listen: str,
+        webhook_secret: str,
+        gates_all: bool,
+        trusted_users: tuple[str, ...],
+        **rest: Any,
+    ) -> Any:
+        wish = Wish(webhook_url, webhook_service, webhook_listen, webhook_secret, gates_all, trusted_users)
+        return command(webhooks=wish, **rest)
+
+    options = (
+        ("--webhook-url", "", "https://HOST:PORT", "Where API servers reach the webhooks, if not by a Service."),
+        ("--webhook-service", "", "NS/NAME[:PORT]", "The Service that leads API servers to the webhooks."),
+        ("--webhook-listen", _LISTEN, "HOST:PORT", "Where the webhooks listen."),
+        ("--webhook-secret", _SECRET, "NS/NAME", "The Secret in which replicas share the webhooks' certificates."),
+    )
+    result: Any = packed
+    for name, default, metavar, text in reversed(options):
+        result = click.option(name, default=default, metavar=metavar, help=text, show_default=bool(default))(result)
+    wrapped: F = gating_options(result)
+    return wrapped
+
+
+async def serve_webhooks(
+    wish: Wish, place: Place, schedulers: Iterable[str], gates: bool, transport: Transport, health: Health
+) -> str:
+    """Until it is cancelled; or why it could not begin."""
+    policy = Policy(
+        schedulers=frozenset(schedulers),
+        trusted=frozenset((*SERVICE_ACCOUNTS, *wish.trusted_users, await perform(transport, who_am_i()))) - {""},
+        gates_all=wish.gates_all,
+        exempt=frozenset({ALWAYS_EXEMPT, place.secret[0]}),
+        gates=gates,
+    )
+    try:
+        await serve(transport, policy, place, click.echo, health)
+    except Setback as problem:
+        return f"the webhooks cannot begin: {problem}"
+    except OSError as error:
+        return f"cannot listen on {place.host}:{place.port}: {error.strerror}; check --webhook-listen"
+    return ""

@@ -1,0 +1,234 @@
+"""Listens for API servers: AdmissionReviews in, answers out, over TLS with a certificate that changes while it runs.
+
+What is answered is decided by ``admission/``; here are bytes, bounds and time. An answer that lacks an object asks the
+API server for it, once, and only for as long as the API server that waits for us has patience. Health is answered on
+the same port, for probes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+import ssl
+import tempfile
+import time
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import aiohttp
+import msgspec
+from aiohttp import web
+
+from headgate.admission.policy import Policy
+from headgate.admission.review import API_VERSION, KIND, Answer, Request, read_review, write_review
+from headgate.admission.steps import STEPS, Step
+from headgate.capacity.names import OPT_IN
+from headgate.client import transport as clients
+from headgate.client.informer import Applied, Event, Informer, Removed, Synced
+from headgate.client.transport import Transport, Unreachable
+from headgate.client.writes import ACCEPT
+from headgate.control.webhooks.book import WATCHED, Book, Key, Reading
+from headgate.control.webhooks.certificates import Kept
+from headgate.kube.resource import Resource
+
+Object = dict[str, Any]
+
+_MOST_BYTES: Final = 8 * 1024 * 1024
+"""A review holds an object twice, and neither is larger than what an API server takes."""
+_KEPT_ALIVE_S: Final = 120.0
+"""Longer than API servers keep a connection that nobody uses, so that it is they who close it."""
+_ASK_S: Final = 3.0
+"""Less than the patience of an API server with us (``configurations.py``), for all that one answer has to ask."""
+_ABSENT_S: Final = 1.0
+_MOST_ABSENT: Final = 10_000
+_SELF_CALL_S: Final = 5.0
+_JSON: Final = "application/json"
+_PATHS: Final[Mapping[str, Step]] = {step.path: step for step in STEPS if step.path}
+_ANYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
+_log: Final = logging.getLogger(__name__)
+
+
+class WebhookServer:
+    """Answers from when it is ``listening``; knows the cluster while it is ``following``."""
+
+    def __init__(self, transport: Transport, policy: Policy) -> None:
+        self._transport = transport
+        self._policy = policy
+        self._book = Book()
+        self._synced: set[Resource] = set()
+        self._told = asyncio.Event()
+        self._absent: dict[Key, float] = {}
+        self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self._tls.minimum_version = ssl.TLSVersion.TLSv1_2
+        self._trust: ssl.SSLContext | None = None
+        self._is_ready = False
+
+    # -- the certificate -------------------------------------------------------------------------------------------
+
+    async def show(self, kept: Kept) -> None:
+        """Whoever connects from now on sees this certificate; those who are connected stay."""
+        with tempfile.TemporaryDirectory() as folder:  # the only way in that Python has
+            chain, key = Path(folder) / "tls.crt", Path(folder) / "tls.key"
+            chain.write_bytes(kept.server.certificate)
+            key.touch(0o600)
+            key.write_bytes(kept.server.key)
+            self._tls.load_cert_chain(chain, key)
+        self._trust = ssl.create_default_context(cadata=kept.bundle.decode("ascii"))
+
+    # -- what is known ---------------------------------------------------------------------------------------------
+
+    async def follow(self, resource: Resource) -> None:
+        """Until it is cancelled."""
+
+        def heard(event: Event) -> None:
+            match event:
+                case Applied(wire):
+                    self._book.applied(resource, wire)
+                case Removed(namespace, name):
+                    self._book.removed(resource, namespace, name)
+                case Synced():
+                    self._synced.add(resource)
+                    self._told.set()
+
+        await Informer(
+            self._transport,
+            resource.collection(),
+            heard,
+            jitter=random.random,
+            sleep=asyncio.sleep,
+            fields=WATCHED[resource],
+            report=lambda problem: _log.warning("webhooks: %s", problem),
+        ).run()
+
+    async def knows(self, resources: set[Resource]) -> None:
+        """Returns when all of them were told in full."""
+        while not resources <= self._synced:
+            self._told.clear()
+            await self._told.wait()
+
+    # -- listening -------------------------------------------------------------------------------------------------
+
+    @contextlib.asynccontextmanager
+    async def listening(self, host: str, port: int) -> AsyncIterator[int]:
+        """Answers until the block is left. Yields the port."""
+        front = web.Server(self._handle, keepalive_timeout=_KEPT_ALIVE_S, access_log=None)
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(front, host or None, port, ssl=self._tls, backlog=512)
+        try:
+            yield server.sockets[0].getsockname()[1]
+        finally:
+            self._is_ready = False
+            server.close()
+            await front.shutdown(1.0)
+            await asyncio.sleep(0)  # what was cut is closed by the loop, a turn later
+
+    async def call_itself(self, host: str, port: int, name: str) -> str:
+        """Asks as an API server would, by the name that one uses; what is wrong, or nothing. It is ready then."""
+        review = {"apiVersion": API_VERSION, "kind": KIND, "request": _probe(self._policy)}
+        address = _ANYWHERE.get(host, host)
+        url = f"https://{f'[{address}]' if ':' in address else address}:{port}/pods/mutate"
+        limit = aiohttp.ClientTimeout(total=_SELF_CALL_S)
+        try:
+            async with (
+                aiohttp.ClientSession(timeout=limit) as session,
+                session.post(url, json=review, ssl=self._trust or True, server_hostname=name) as answer,
+            ):
+                said = await answer.json()
+        except (aiohttp.ClientError, OSError, ValueError, TimeoutError) as problem:
+            return f"{name} does not answer itself at {address}:{port}: {problem or type(problem).__name__}"
+        response = said.get("response") or {}
+        if not response.get("allowed") or bool(response.get("patch")) != self._policy.gates:
+            return f"{name} answers itself with {said}"
+        self._is_ready = True
+        return ""
+
+    def health(self) -> str:
+        """What is wrong, or nothing."""
+        return "" if self._is_ready else "no call to itself has succeeded yet"
+
+    async def _handle(self, request: web.BaseRequest) -> web.Response:
+        if request.method == "GET":
+            return self._examined(request.path)
+        step = _PATHS.get(request.path)
+        if step is None:
+            return _text(404, f"nothing is answered at {request.path}; known: {', '.join(_PATHS)}")
+        if request.method != "POST":
+            return _text(405, "POST an AdmissionReview")
+        body = await _read(request)
+        if body is None:
+            return _text(413, f"more than {_MOST_BYTES} bytes")
+        asked = read_review(body)
+        if isinstance(asked, str):
+            return _text(400, asked)
+        return web.Response(body=write_review(asked.uid, await self._answer(step, asked)), content_type=_JSON)
+
+    def _examined(self, path: str) -> web.Response:
+        if path in ("/livez", "/healthz"):
+            return _text(200, "ok")
+        if path == "/readyz":
+            problem = self.health()
+            return _text(500 if problem else 200, problem or "ok")
+        return _text(404, "404 page not found")
+
+    async def _answer(self, step: Step, asked: Request) -> Answer:
+        fetched: dict[Key, Object | None] = {}
+        deadline_s = time.monotonic() + _ASK_S
+        while True:
+            reading = Reading(self._book, fetched)
+            answer = step.ask(asked, self._policy, reading)
+            missed = [key for key in reading.missed if key[0] in self._synced]
+            if not missed:
+                return answer
+            for key in missed:
+                fetched[key] = await self._fetch(key, deadline_s)
+
+    async def _fetch(self, key: Key, deadline_s: float) -> Object | None:
+        """From the API server; what it does not have is not asked for again at once."""
+        now_s = time.monotonic()
+        left_s = deadline_s - now_s
+        if left_s <= 0 or self._absent.get(key, 0.0) > now_s:
+            return None
+        resource, namespace, name = key
+        path = resource.object(namespace, name)
+        try:
+            answer = await self._transport.request(clients.Request("GET", path, "", ACCEPT, timeout_s=left_s))
+        except Unreachable:
+            return None
+        if answer.ok:
+            found: Object = msgspec.json.decode(answer.body)
+            return found
+        if len(self._absent) >= _MOST_ABSENT:
+            self._absent.clear()
+        self._absent[key] = now_s + _ABSENT_S
+        return None
+
+
+async def _read(request: web.BaseRequest) -> bytes | None:
+    chunks: list[bytes] = []
+    size = 0
+    async for chunk in request.content.iter_any():
+        size += len(chunk)
+        if size > _MOST_BYTES:
+            return None
+        chunks.append(chunk)
+    return b"".join(chunks)
+
+
+def _text(status: int, text: str) -> web.Response:
+    return web.Response(status=status, text=text + "\n")
+
+
+def _probe(policy: Policy) -> Object:
+    """A pod that must be gated if any is."""
+    metadata = {"name": "self-call", "annotations": {OPT_IN: "true"}}
+    spec = {"schedulerName": min(policy.schedulers)}
+    return {
+        "uid": "self-call",
+        "operation": "CREATE",
+        "resource": {"group": "", "version": "v1", "resource": "pods"},
+        "namespace": "self-call",
+        "object": {"metadata": metadata, "spec": spec},
+    }
