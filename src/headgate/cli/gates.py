@@ -12,9 +12,10 @@ import click
 
 from headgate.cli.logs import log_options
 from headgate.cli.remote import access_or_give_up, cluster_options, give_up, namespace_options, perform, reach
-from headgate.client.gates.census import GatedPod, Refused, Tally, gated_pods, setter_of, tallies
+from headgate.client.gates.census import GatedPod, Tally, gated_pods, setter_of, tallies
 from headgate.client.gates.lifting import Lifted, Outcome, lift
 from headgate.client.kubeconfig import Access
+from headgate.client.listing import Refused
 from headgate.client.transport import Transport, Unreachable
 from headgate.kube.labels import parse_selector
 from headgate.kube.timestamps import human_duration, parse_time
