@@ -56,12 +56,21 @@ class Task(msgspec.Struct, frozen=True, gc=False):
         return not self.requests
 
 
-def read_annotations(annotations: Mapping[str, str], uid: str) -> dict[str, object]:
-    """The fields of a task that its annotations say."""
-    return {
-        "group": next((annotations[each] for each in GROUP_NAMES if annotations.get(each)), ""),
-        "queue": annotations.get(QUEUE_NAME) or "",
-        "role": annotations.get(TASK_SPEC) or "",
-        "opted_in": annotations.get(OPT_IN) == "true",
-        "stamp": read_stamp(annotations.get(STAMP), uid),
-    }
+class Said(msgspec.Struct, frozen=True):
+    """What a pod's annotations say about its queue."""
+
+    group: str
+    queue: str
+    role: str
+    opted_in: bool
+    stamp: Stamp | None
+
+
+def read_annotations(annotations: Mapping[str, str], uid: str) -> Said:
+    return Said(
+        group=next((annotations[each] for each in GROUP_NAMES if annotations.get(each)), ""),
+        queue=annotations.get(QUEUE_NAME) or "",
+        role=annotations.get(TASK_SPEC) or "",
+        opted_in=annotations.get(OPT_IN) == "true",
+        stamp=read_stamp(annotations.get(STAMP), uid),
+    )

@@ -48,18 +48,18 @@ def test_what_cannot_be_read_is_no_stamp(text: str | None) -> None:
 
 @pytest.mark.parametrize("value", ["", "True", "TRUE", "1", " true", "yes", "false"])
 def test_almost_true_does_not_opt_in(value: str) -> None:
-    assert read_annotations({GATE: value}, "u1")["opted_in"] is False
+    assert read_annotations({GATE: value}, "u1").opted_in is False
 
 
 def test_the_first_group_name_counts() -> None:
     both = {"scheduling.volcano.sh/group-name": "b", "scheduling.k8s.io/group-name": "a"}
-    assert read_annotations(both, "u1")["group"] == "a"
+    assert read_annotations(both, "u1").group == "a"
 
 
 def test_a_stamp_comes_with_the_annotations_only_on_its_own_pod() -> None:
     annotations = {STAMP: write_stamp(STAMPED), GATE: "true"}
-    assert read_annotations(annotations, "u1")["stamp"] == STAMPED
-    assert read_annotations(annotations, "u9")["stamp"] is None
+    assert read_annotations(annotations, "u1").stamp == STAMPED
+    assert read_annotations(annotations, "u9").stamp is None
 
 
 def test_any_gate_but_ours_is_foreign() -> None:
