@@ -81,14 +81,20 @@ class World:
     """``minds_gates``: whether the scheduler's feature gate is on; the server's always is."""
 
     def __init__(self, *, minds_gates: bool = True) -> None:
-        self.api = SmallApi()
+        self.api = self._new_api()
         self.minds_gates = minds_gates
         self.now_s = 1000.0
         self._born()
 
+    def _new_api(self) -> SmallApi:
+        return SmallApi()
+
+    def _new_scheduler(self, ledger: Ledger) -> Scheduler:
+        return new_scheduler(ledger, minds_gates=self.minds_gates)
+
     def _born(self) -> None:
         self.ledger = Ledger()
-        self.scheduler = new_scheduler(self.ledger, minds_gates=self.minds_gates)
+        self.scheduler = self._new_scheduler(self.ledger)
         self.binds: list[Bind] = []
         self.prepares: list[Prepare] = []
         self.statuses: dict[str, SetStatus] = {}
@@ -146,8 +152,7 @@ class World:
                 self._hear(resource, *told)
 
     def list_again(self, resource: str) -> None:
-        there = self.api.pods if resource == "pods" else self.api.nodes
-        for told in self.api.watches[resource].list_again(there):
+        for told in self.api.watches[resource].list_again(self.api.there(resource)):
             self._hear(resource, *told)
 
     def _hear(self, resource: str, name: str, uid: str, wire: Any) -> None:
@@ -262,16 +267,19 @@ class World:
             busy = self.outputs[-1] != []
             while self._is_busy():
                 busy = True
-                self.show(("pods", 1))
-                self.show(("nodes", 1))
-                self.answer_prepare((0, ""))
-                self.answer_bind((0, "truth"))
-                self.answer_status(0)
-                self.answer_preempt((0, True))
+                self._answer_all()
             busy |= self.api.reap()
             if not busy:
                 return
         raise AssertionError("it does not come to rest")
+
+    def _answer_all(self) -> None:
+        self.show(("pods", 1))
+        self.show(("nodes", 1))
+        self.answer_prepare((0, ""))
+        self.answer_bind((0, "truth"))
+        self.answer_status(0)
+        self.answer_preempt((0, True))
 
     # What must be so
 
@@ -362,7 +370,7 @@ class World:
 
     def _newborn(self) -> dict[str, str]:
         """What a scheduler would do that knows what the API server shows, and nothing of how it came to be so."""
-        newborn = new_scheduler(Ledger(), minds_gates=self.minds_gates)
+        newborn = self._new_scheduler(Ledger())
         for node in self.api.nodes.values():
             newborn.node_applied(node, self.now_s)
         for pod in self.api.pods.values():
@@ -377,7 +385,7 @@ class World:
     def check_repeats(self) -> None:
         """Told the same in the same order, another one wants the same done, word for word."""
         ledger = Ledger()
-        again = new_scheduler(ledger, minds_gates=self.minds_gates)
+        again = self._new_scheduler(ledger)
         for (method, args, more), wanted in zip(self.inputs, self.outputs, strict=True):
             if method == DECIDED:
                 ledger.decided[args[0]] = args[1]

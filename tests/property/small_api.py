@@ -162,16 +162,16 @@ class SmallApi:
     def _store(self, resource: str, name: str, wire: Object) -> None:
         self._revision += 1
         wire["metadata"]["resourceVersion"] = str(self._revision)
-        self._objects(resource)[name] = wire
+        self.there(resource)[name] = wire
         self.watches[resource].waiting.append(Told(name, uid_of(wire), deepcopy(wire)))
         self.check_room()
 
     def _drop(self, resource: str, name: str) -> None:
         self._revision += 1
-        gone = self._objects(resource).pop(name)
+        gone = self.there(resource).pop(name)
         self.watches[resource].waiting.append(Told(name, uid_of(gone), None))
 
-    def _objects(self, resource: str) -> dict[str, Object]:
+    def there(self, resource: str) -> dict[str, Object]:
         return self.pods if resource == "pods" else self.nodes
 
     # What schedulers write

@@ -15,22 +15,20 @@ from headgate.apiserver.builtin.attributes import Attributes, Plugin, View
 from headgate.apiserver.builtin.plugins import Row, Table
 from headgate.capacity.names import POD_GROUPS, QUEUES
 from headgate.cli.credentials import ADMIN, SYSTEM
-from headgate.cli.plan import SCHEDULERS, Plan
+from headgate.cli.plan import Plan
 from headgate.kube import status
 from headgate.kube.patch.json_patch import apply_json_patch
 from headgate.kube.patch.result import PatchProblem
 from headgate.kube.resource import Resource
+from headgate.scheduling.configuration.queue_profile import QUEUE_SCHEDULERS
 
 
 def policy_of(plan: Plan) -> Policy:
-    """Whose pods are gated here, and who may stamp them.
-
-    Where no scheduler of ours is in the process, ``default-scheduler`` is likely somebody else's, and a gate would
-    never be lifted; and a scheduler of ours that comes from outside comes with the one kubeconfig there is.
-    """
+    """Whose pods are gated here: those that go by queues. And who may stamp them: where no scheduler of ours is in the
+    process, one that comes from outside comes with the one kubeconfig there is."""
     is_alone = "scheduler" in plan.components
     return Policy(
-        schedulers=frozenset(SCHEDULERS if is_alone else SCHEDULERS[:-1]),
+        schedulers=QUEUE_SCHEDULERS,
         trusted=plan.trusted_users | ({SYSTEM.name} if is_alone else {SYSTEM.name, ADMIN.name}),
         gates_all=plan.gates_all,
         gates=plan.features.queue_allocation_gate,

@@ -12,6 +12,7 @@ import msgspec
 from headgate.cli.plugins import Build, Found, find_plugins
 from headgate.cli.scheduler_config import read_configuration
 from headgate.kube.features import Features
+from headgate.scheduling.admitting import Queueing
 from headgate.scheduling.cluster import Cluster
 from headgate.scheduling.configuration.parsing import parse_configuration
 from headgate.scheduling.configuration.queue_profile import QUEUE_SCHEDULERS, queue_profile
@@ -52,10 +53,13 @@ def configuration_of(file: Path, found: Found, names: Sequence[str]) -> Configur
 def maker(configuration: Configuration, found: Found, features: Features) -> Make | str:
     """Makes schedulers of this configuration, each with plugins of its own; a text if a plugin will not be made."""
     makers: dict[str, Maker] = {**MAKERS, **{name: _foreign(build) for name, build in found.builders.items()}}
-    makers["SchedulingGates"] = lambda args, cluster: SchedulingGates(enabled=features.pod_scheduling_readiness)
+    readiness = features.pod_scheduling_readiness
+    makers["SchedulingGates"] = lambda args, cluster: SchedulingGates(enabled=readiness)
+    queueing = Queueing(features.queue_allocation_gate, time.time)
 
     def make(complain: Complain) -> Scheduler:
-        return Scheduler(configuration, makers, report=complain, metrics=Metrics(time.perf_counter, day=time.time))
+        metrics = Metrics(time.perf_counter, day=time.time)
+        return Scheduler(configuration, makers, report=complain, metrics=metrics, queueing=queueing)
 
     try:
         make(lambda problem: None)

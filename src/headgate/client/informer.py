@@ -4,7 +4,8 @@ The consumer gets every object once as ``Applied`` and again whenever it changed
 ``Synced`` each time a whole list has been told. A broken or silent watch resumes where it was; when the server has
 forgotten that far back (410), the collection is listed again and only the differences are told. What has been told is
 in ``client/known.py``, what the bytes say in ``client/feed.py``. A consumer that names ``fields`` is told those and
-nothing else of an object. Nothing is told twice, and no state after a newer one.
+nothing else of an object. Nothing is told twice, and no state after a newer one. A kind that ``may_be_absent``, and is
+not served, is told as an empty list.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from headgate.client.transport import Lines, Request, Response, Transport, Unrea
 __all__ = ["Applied", "Event", "Informer", "Removed", "Sink", "Synced"]
 
 _GONE: Final = 410
+_NOT_FOUND: Final = 404
 _PAGE: Final = 500
 _WATCH_S: Final = 300
 _SILENCE_S: Final = 135.0
@@ -43,6 +45,7 @@ class Informer:
         sleep: Callable[[float], Awaitable[None]],
         query: Mapping[str, str] | None = None,
         fields: Iterable[str] = (),
+        may_be_absent: bool = False,
         report: Callable[[str], None] = lambda problem: None,
     ) -> None:
         self._transport = transport
@@ -53,6 +56,8 @@ class Informer:
         self._sleep = sleep
         self._query = dict(query or {})
         self._decode = picking.decoder(fields)
+        self._may_be_absent = may_be_absent
+        self._is_absent = False
         self._report = report
         self._backoff = Backoff()
         self._revision = ""  # how far we have seen; empty: list first
@@ -77,9 +82,19 @@ class Informer:
                 wait_s = error.wait_s
                 if error.status in (_GONE, UNREADABLE):
                     self._revision = ""
-                if error.status != _GONE:
+                if error.status == _NOT_FOUND and self._may_be_absent:
+                    self._tell_absent()
+                elif error.status != _GONE:
                     self._report(str(error))
             await self._sleep(max(wait_s, self._backoff.next(self._jitter())))
+
+    def _tell_absent(self) -> None:
+        """A kind that is not served has no objects; whoever serves it later is heard of by asking again."""
+        self._revision = ""
+        if not self._is_absent:
+            self._is_absent = True
+            self._known.keep(set())
+            self._sink(Synced(self._newest))
 
     async def _list(self) -> None:
         seen: set[Key] = set()
@@ -104,7 +119,7 @@ class Informer:
             token = following
             if not token:
                 break
-        self._whole_lists = False
+        self._whole_lists = self._is_absent = False
         self._known.keep(seen)
         self._revision = self._newest = revision
         self._sink(Synced(self._revision))

@@ -48,14 +48,16 @@ class Cluster:
             self.join(part)
         self._needed = frozenset(self._listeners)
 
-    def join(self, part: Part) -> None:
+    def join(self, part: Part, *, needed: bool = False) -> None:
         """A plugin that is told about objects of its own choice is a part, too."""
         for resource in part.watched:
             self._listeners.setdefault(resource, []).append(part)
+        if needed:
+            self._needed |= frozenset(part.watched)
 
     @property
     def needed(self) -> frozenset[Resource]:
-        """What must be known before the first pod is tried. Kinds that plugins ask for may not even be there."""
+        """What must be known before the first pod is tried, if it is served. What plugins ask for need not be."""
         return self._needed
 
     def watched(self) -> dict[Resource, frozenset[str]]:

@@ -1,7 +1,7 @@
 """What the scheduler wants done: frozen values, performed by ``control/scheduler/`` and answered as events.
 
-Nothing here is urgent except :class:`Bind`: whoever performs effects lets conditions and events wait for bindings.
-How a write can end, as far as the scheduler has to tell the ends apart, is :class:`Result`.
+Nothing here is urgent except :class:`Bind` and :class:`LiftGate`: whoever performs effects lets conditions and events
+wait for them. How a write can end, as far as the scheduler has to tell the ends apart, is :class:`Result`.
 """
 
 from __future__ import annotations
@@ -51,6 +51,15 @@ class Prepare(msgspec.Struct, frozen=True):
     writes: tuple[Write, ...]
 
 
+class LiftGate(msgspec.Struct, frozen=True, gc=False):
+    """Take the queue's gate off the pod and write the stamp on it (``capacity/stamp.py``), in one patch that may be
+    sent again: the pod has the stamp and not the gate, and all else stays. Without a stamp only the gate goes.
+    Answered with ``Scheduler.lifted``."""
+
+    pod: Pod
+    stamp: str
+
+
 class Bind(msgspec.Struct, frozen=True, gc=False):
     """Answered with ``Scheduler.bound``. ``instead``: what a plugin writes where others post a binding."""
 
@@ -88,4 +97,4 @@ class Say(msgspec.Struct, frozen=True):
     related: Pod | None = None
 
 
-Effect = Bind | Prepare | Write | SetStatus | Preempt | Say
+Effect = Bind | LiftGate | Prepare | Write | SetStatus | Preempt | Say

@@ -30,6 +30,7 @@ CSI_DRIVER: Final = "storage.k8s.io/CSIDriver"
 CSI_STORAGE_CAPACITY: Final = "storage.k8s.io/CSIStorageCapacity"
 VOLUME_ATTACHMENT: Final = "storage.k8s.io/VolumeAttachment"
 STORAGE_CLASS: Final = "storage.k8s.io/StorageClass"
+QUEUE_GATE: Final = "QueueAllocationGate"
 ANY: Final = "*"
 
 ADD: Final = "Add"
@@ -45,6 +46,8 @@ NODE_LABEL: Final = "UpdateNodeLabel"
 NODE_TAINT: Final = "UpdateNodeTaint"
 NODE_CONDITION: Final = "UpdateNodeCondition"
 NODE_ANNOTATION: Final = "UpdateNodeAnnotation"
+GRANTED: Final = "Granted"
+LIFTED: Final = "Lifted"
 
 POD_UPDATES: Final = (POD_LABEL, POD_SCALE_DOWN, POD_GATES_ELIMINATED, POD_TOLERATION)
 NODE_UPDATES: Final = (NODE_ALLOCATABLE, NODE_LABEL, NODE_TAINT, NODE_CONDITION, NODE_ANNOTATION)
@@ -112,6 +115,11 @@ def named(resource: Resource) -> str:
 
 def force_activate(uid: str) -> Event:
     return Event(ANY, ALL, target=uid, custom=FORCE_ACTIVATE)
+
+
+def of_queue_gate(action: str, uid: str) -> Event:
+    """Its queue has room for the pod, or the removal of its gate is answered: about that pod alone."""
+    return Event(QUEUE_GATE, action, target=uid)
 
 
 def on(resource: str, *actions: str, guard: Guard | None = None) -> tuple[Waker, ...]:

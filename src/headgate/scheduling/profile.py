@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
+from headgate.capacity.task import ANNOTATIONS
 from headgate.scheduling.cluster import Cluster, Part
 from headgate.scheduling.configuration.registry import BUILT_IN, METHODS
 from headgate.scheduling.configuration.values import (
@@ -50,6 +51,7 @@ from headgate.scheduling.plugins.node_unschedulable import NodeUnschedulable
 from headgate.scheduling.plugins.node_volume_limits import NodeVolumeLimits
 from headgate.scheduling.plugins.pod_topology_spread import PodTopologySpread
 from headgate.scheduling.plugins.priority_sort import PrioritySort
+from headgate.scheduling.plugins.queue_allocation import QueueAllocation
 from headgate.scheduling.plugins.scheduling_gates import SchedulingGates
 from headgate.scheduling.plugins.taint_toleration import TaintToleration
 from headgate.scheduling.plugins.volume_binding import VolumeBinding
@@ -179,6 +181,20 @@ def assemble(profile: Profile, cluster: Cluster, makers: Mapping[str, Maker] = M
         absent=tuple(name for name in profile.plugins() if name not in made),
         annotations=frozenset(name for each in made.values() for name in getattr(each, "annotations", ())),
         parts=tuple(each for each in made.values() if isinstance(each, Part)),
+    )
+
+
+def joined(team: Team, allocation: QueueAllocation) -> Team:
+    """The same team, of pods that wait for their queue: asked after all who merely look at the pod, first to take back
+    what it gave, and awaited before the binding."""
+    around = {**team.around, "reserve": (allocation, *team.around["reserve"])}
+    gates = (each.leaving(allocation.owns) if isinstance(each, SchedulingGates) else each for each in team.pre_enqueue)
+    return msgspec.structs.replace(
+        team,
+        pre_enqueue=(*gates, allocation),
+        around=around,
+        awaited=(*team.awaited, allocation),
+        annotations=team.annotations | ANNOTATIONS,
     )
 
 

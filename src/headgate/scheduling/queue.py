@@ -23,10 +23,10 @@ from headgate.scheduling.counters import POD_POPPED, Counters, Sample
 from headgate.scheduling.events import Event, Owned
 from headgate.scheduling.gatekeeper import Gatekeeper
 from headgate.scheduling.inflight import Flight, InFlight
+from headgate.scheduling.lanes import Lane, Lanes
 from headgate.scheduling.metrics import Metrics
 from headgate.scheduling.nominations import Nominations
 from headgate.scheduling.queued import P, Queued, Where
-from headgate.waiting.heap import Heap
 from headgate.waiting.lot import ParkingLot, Why
 from headgate.waiting.waker import stirred
 
@@ -48,7 +48,8 @@ DEFAULTS: Final = QueueSettings()
 
 
 class SchedulingQueue(Generic[P]):
-    """``pre_enqueue``: the plugins of each profile, by scheduler name, in the order in which they are asked."""
+    """``pre_enqueue``: the plugins of each profile, by scheduler name, in the order in which they are asked. ``lanes``:
+    by scheduler name, where pods wait for their turn that are not ordered by ``sort``."""
 
     def __init__(
         self,
@@ -57,6 +58,7 @@ class SchedulingQueue(Generic[P]):
         settings: QueueSettings = DEFAULTS,
         owned: Owned = events.nobody_owns,
         metrics: Metrics | None = None,
+        lanes: Mapping[str, Lane] | None = None,
     ) -> None:
         metrics = metrics or Metrics()
         self.nominations: Nominations[P] = Nominations()
@@ -68,7 +70,7 @@ class SchedulingQueue(Generic[P]):
         self._owned = owned
         self._rule = BackoffRule(settings.initial_backoff_s, settings.max_backoff_s, settings.pop_from_backoff)
         self._pods: dict[str, Queued[P]] = {}
-        self._active: Heap[str] = Heap()
+        self._active = Lanes(lanes)
         self._backoff = BackoffQueue(self._rule)
         self._lot: ParkingLot[str, tuple[Rejection, ...]] = ParkingLot()
         self._in_flight: InFlight[P] = InFlight()
@@ -152,7 +154,16 @@ class SchedulingQueue(Generic[P]):
                 self.counters.came_into(Where.ACTIVE, events.POP_FROM_BACKOFF)
         if uid is None:
             return None
-        queued = self._pods[uid]
+        return self._set_out(self._pods[uid])
+
+    def take(self, uid: str) -> Queued[P] | None:
+        """One that is tried together with another, from wherever it waits; nothing if it must not be tried now."""
+        queued = self._pods.get(uid)
+        if queued is None or queued.where in (Where.GATED, Where.IN_FLIGHT):
+            return None
+        return self._set_out(queued)
+
+    def _set_out(self, queued: Queued[P]) -> Queued[P]:
         queued.attempts += 1
         self._let_go(queued)
         queued.gating = None
@@ -258,7 +269,7 @@ class SchedulingQueue(Generic[P]):
     def _changed_in_place(self, queued: Queued[P], happened: Sequence[Event], now_s: float) -> None:
         """Only a parked pod may go on by a change of its own; others just keep their order."""
         if queued.where is Where.ACTIVE:
-            self._active.put(queued.uid, self._key(queued))
+            self._active.put(queued.pod.scheduler_name, queued.uid, self._key(queued))
         elif queued.where in _BACKING_OFF:
             self._backoff.put(queued, self._key(queued), by_error=queued.where is Where.ERROR_BACKOFF)
         else:
@@ -288,7 +299,7 @@ class SchedulingQueue(Generic[P]):
         if queued.initial_attempt_s is None:
             queued.initial_attempt_s = now_s
         self._move(queued, Where.ACTIVE, label)
-        self._active.put(queued.uid, self._key(queued))
+        self._active.put(queued.pod.scheduler_name, queued.uid, self._key(queued))
         if label in _NEW:
             self.nominations.promise(queued.pod, queued.pod.nominated_node)
         return True
@@ -326,7 +337,7 @@ class SchedulingQueue(Generic[P]):
     def _move(self, queued: Queued[P], where: Where | None, label: str = "") -> None:
         """Out of where it is; into the new place it is put by the caller."""
         if queued.where is Where.ACTIVE:
-            self._active.discard(queued.uid)
+            self._active.discard(queued.pod.scheduler_name, queued.uid)
         elif queued.where in _BACKING_OFF:
             self._backoff.discard(queued.uid)
         elif queued.where in _PARKED:

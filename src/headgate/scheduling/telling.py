@@ -51,12 +51,21 @@ class Conditions:
         self._told: dict[str, Scheduled] = {}
         self._promised: dict[str, str] = {}
 
-    def failed(self, pod: Pod, message: str, *, by_error: bool, nominated_node: str | None = None) -> Iterator[Effect]:
-        """``nominated_node`` is what the pod is promised from now on; ``None`` leaves that as it is."""
+    def failed(
+        self,
+        pod: Pod,
+        message: str,
+        *,
+        by_error: bool,
+        nominated_node: str | None = None,
+        too_early: bool = False,
+    ) -> Iterator[Effect]:
+        """``nominated_node`` is what the pod is promised from now on; ``None`` leaves that as it is. ``too_early``: the
+        pod has gates for all that is known."""
         promise = nominated_node if self._is_new(pod, nominated_node) else None
         reason = conditions.SCHEDULER_ERROR if by_error else conditions.UNSCHEDULABLE
         says = Scheduled("False", reason, message, pod.generation)
-        is_news = not pod.gates and says != self._told.get(pod.uid, pod.scheduled)
+        is_news = not pod.gates and not too_early and says != self._told.get(pod.uid, pod.scheduled)
         if not is_news and promise is None:
             return
         if is_news:
@@ -64,6 +73,13 @@ class Conditions:
         if promise is not None:
             self._promised[pod.uid] = promise
         yield SetStatus(pod, _condition(says) if is_news else None, promise)
+
+    def waiting(self, pod: Pod, reason: str, message: str) -> Iterator[Effect]:
+        """Not for want of a node; a pod that has gates is never told that it is."""
+        says = Scheduled("False", reason, message, pod.generation)
+        if says != self._told.get(pod.uid, pod.scheduled) and not (pod.gates and reason == conditions.UNSCHEDULABLE):
+            self._told[pod.uid] = says
+            yield SetStatus(pod, _condition(says))
 
     def promised(self, pod: Pod, nominated_node: str) -> Iterator[Effect]:
         """Another node, or none, with nothing else to say."""
@@ -102,12 +118,13 @@ class Notices:
     Ten thousand that come together are told of one after the other, at a pace that no server minds.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, wait_s: float = GATED_S) -> None:
+        self._wait_s = wait_s
         self._due: deque[tuple[float, str]] = deque()
         self._again_s = -math.inf
 
-    def gated(self, uid: str, now_s: float) -> None:
-        self._due.append((now_s + GATED_S, uid))
+    def waits(self, uid: str, now_s: float) -> None:
+        self._due.append((now_s + self._wait_s, uid))
 
     def next_s(self) -> float | None:
         return max(self._due[0][0], self._again_s) if self._due else None

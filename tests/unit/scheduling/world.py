@@ -8,6 +8,8 @@ from typing import Any
 import msgspec
 
 from clusters import a_node, a_pod
+from headgate.capacity.settings import Settings
+from headgate.scheduling.admitting import ENABLED, Queueing
 from headgate.scheduling.cluster import Cluster
 from headgate.scheduling.configuration.parsing import parse_configuration
 from headgate.scheduling.configuration.registry import Entry, points_served, with_plugins
@@ -45,10 +47,21 @@ def _given(plugin: Any) -> Maker:
 class World:
     """``effects`` are those of the last step."""
 
-    def __init__(self, *plugins: Any, nodes: Iterable[Object] = (), known: Iterable[Any] = (), **document: Any) -> None:
+    def __init__(
+        self,
+        *plugins: Any,
+        nodes: Iterable[Object] = (),
+        known: Iterable[Any] = (),
+        queues: Settings | None = None,
+        queueing: Queueing = ENABLED,
+        **document: Any,
+    ) -> None:
         self.problems: list[str] = []
         self.now_s = 1000.0
-        self.scheduler = Scheduler(*configured(plugins, known, **document), report=self.problems.append)
+        read, makers = configured(plugins, known, **document)
+        profiles = tuple(msgspec.structs.replace(each, queues=queues) for each in read.profiles)
+        read = msgspec.structs.replace(read, profiles=profiles)
+        self.scheduler = Scheduler(read, makers, report=self.problems.append, queueing=queueing)
         self.effects: list[Effect] = []
         for node in nodes or (a_node("a"), a_node("b")):
             self.scheduler.node_applied(node, self.now_s)

@@ -1,4 +1,4 @@
-"""Performs what the scheduler decided: bindings at once and many at a time, conditions and Events behind them.
+"""Performs what the scheduler decided: gates and bindings at once and many at a time, conditions and Events behind.
 
 A pod's condition never overtakes its binding: what waits to be written about a pod is dropped when it is bound, and a
 write that is under way is awaited first, so a pod that has a node is not called unschedulable by a latecomer. Answers
@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, Final
 
+from headgate.capacity.names import GATE, STAMP
 from headgate.client.events.shell import EventWriter, Said
 from headgate.client.outcome import Outcome, Verdict
 from headgate.client.writer import Writer
@@ -20,7 +21,7 @@ from headgate.control.scheduler.eviction import preempt
 from headgate.control.scheduler.results import result_of
 from headgate.kube.resource import PODS
 from headgate.kube.timestamps import format_time
-from headgate.scheduling.effects import Bind, Effect, Preempt, Prepare, Say, SetStatus, Write
+from headgate.scheduling.effects import Bind, Effect, LiftGate, Preempt, Prepare, Say, SetStatus, Write
 from headgate.scheduling.meters import BIND, ERROR, SUCCESS
 from headgate.scheduling.pod import Pod
 from headgate.scheduling.scheduler import Scheduler
@@ -51,6 +52,7 @@ class Hands:
         self._events = EventWriter(writer, most=_EVENTS_KEPT, turn=self._rest, instance=instance)
         self._perform: Final[dict[type[Effect], Callable[[Any], None]]] = {
             Bind: self._start_binding,
+            LiftGate: self._start_lifting,
             Prepare: self._start_preparing,
             Write: self._start_writing,
             SetStatus: self._keep_status,
@@ -140,6 +142,17 @@ class Hands:
         writing = self._writing.get(uid)
         if writing is not None:
             await asyncio.wait([writing])
+
+    # Gates
+
+    def _start_lifting(self, lift: LiftGate) -> None:
+        self._beside(f"lift/{lift.pod.uid}", self._lift(lift))
+
+    async def _lift(self, lift: LiftGate) -> None:
+        pod = lift.pod
+        verdict = await self._writer.patch(PODS, pod.namespace, pod.name, pod.uid, _lifted(lift), "strategic")
+        self.perform(self._scheduler.lifted(pod.uid, result_of(verdict), verdict.message, time.monotonic()))
+        self._woken()
 
     # Everything else
 
@@ -231,6 +244,14 @@ class Hands:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_BREATH_S):
                     await self._at_rest.wait()
+
+
+def _lifted(lift: LiftGate) -> dict[str, Any]:
+    """Gates are told apart by name, so all others stay, in their order; one that is gone already is no matter."""
+    body: dict[str, Any] = {"spec": {"schedulingGates": [{"$patch": "delete", "name": GATE}]}}
+    if lift.stamp:
+        body["metadata"] = {"annotations": {STAMP: lift.stamp}}
+    return body
 
 
 def _reference(pod: Pod) -> dict[str, Any]:

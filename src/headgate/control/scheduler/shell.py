@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from headgate.capacity.names import POD_GROUPS, QUEUES
 from headgate.client.informer import Applied, Event, Informer, Removed, Synced
 from headgate.client.transport import Transport
 from headgate.client.writer import Writer, unfenced
@@ -50,6 +51,8 @@ _NODE_FIELDS: Final = (
     "status.conditions",
     "status.images",
 )
+_MAY_BE_ABSENT: Final = (QUEUES, POD_GROUPS)
+"""Without these kinds every pod is in the default queue, which takes all."""
 _LIVE_PODS: Final = {"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"}
 
 _log: Final = logging.getLogger(__name__)
@@ -124,6 +127,7 @@ class SchedulerShell:
             sleep=asyncio.sleep,
             query=_LIVE_PODS if resource == PODS else None,
             fields=fields,
+            may_be_absent=resource in _MAY_BE_ABSENT,
             report=_complain,
         ).run()
 

@@ -27,6 +27,10 @@ class SchedulingGates:
         self._owned = owned
         self._enabled = enabled
 
+    def leaving(self, owned: Owned) -> SchedulingGates:
+        """The same, where another plugin sees to these gates."""
+        return SchedulingGates(owned, enabled=self._enabled)
+
     def pre_enqueue(self, pod: PodLike, /) -> Rejection | None:
         if not pod.gates or not self._enabled:
             return None

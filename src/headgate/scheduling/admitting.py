@@ -1,0 +1,247 @@
+"""The admission step of a pass: queues that have room take pods in, and their gates go off in the same breath.
+
+Pods of profiles that go by queues are known to ``capacity/`` from first sight. :meth:`Admitting.step` asks it who may
+come in, has each one's gate lifted with the stamp that proves it, and lets the scheduling queue try the pod at once,
+while the removal is under way. Nothing is said about a pod that cannot be placed before the removal is confirmed, of a
+group before those of its whole minimum are: to an autoscaler that would be a shortage too early. With the feature
+switched off there are no promises: gates of ours are lifted, at a bounded rate, and pods wait as any others do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+import msgspec
+
+from headgate.capacity.names import GATE, OPT_IN
+from headgate.capacity.queues import Held, Queues
+from headgate.capacity.stamp import Stamp, write_stamp
+from headgate.capacity.task import Task, read_annotations
+from headgate.kube import conditions, gates
+from headgate.kube.timestamps import format_micro_time
+from headgate.scheduling import events, telling
+from headgate.scheduling.bindings import Bindings
+from headgate.scheduling.contract import Rejection
+from headgate.scheduling.effects import Effect, Result
+from headgate.scheduling.lifting import Lifts
+from headgate.scheduling.plugins.queue_allocation import QueueAllocation
+from headgate.scheduling.pod import Pod
+from headgate.scheduling.queue import SchedulingQueue
+from headgate.scheduling.queued import Where
+from headgate.waiting.heap import Heap
+
+WAITING_FOR_QUEUE: Final = "WaitingForQueue"
+"""The reason that hides a pod without a gate from autoscalers while its queue has no room."""
+
+RELEASES_PER_S: Final = 100
+_FIRST_WAIT_S: Final = 5.0
+_LONGEST_WAIT_S: Final = 300.0
+
+
+class Queueing(msgspec.Struct, frozen=True):
+    """``enabled``: the feature gate QueueAllocationGate. ``day`` tells the time of day, for stamps."""
+
+    enabled: bool = True
+    day: Callable[[], float] = lambda: 0.0
+
+
+ENABLED: Final = Queueing()
+
+
+class Admitting:
+    """``names``: the schedulers whose pods go by queues."""
+
+    def __init__(
+        self,
+        queues: Queues,
+        queue: SchedulingQueue[Pod],
+        said: telling.Conditions,
+        lifts: Lifts,
+        names: Iterable[str],
+        queueing: Queueing,
+    ) -> None:
+        self.queues = queues
+        self._queue = queue
+        self._said = said
+        self._names = frozenset(names)
+        self._lifts = lifts
+        self._day = queueing.day
+        self._enabled = queueing.enabled
+        self._unsaid: dict[str, str] = {}
+        self._refusals: dict[str, int] = {}
+        self._releasing: Heap[str] = Heap()
+        self._release_s = 0.0
+
+    # What the API shows
+
+    def saw(self, pod: Pod) -> bool:
+        """Whether a removal that was under way is confirmed by this."""
+        if pod.scheduler_name not in self._names:
+            return False
+        self.queues.task_applied(self._task(pod))
+        if GATE in pod.gates:
+            if not self._enabled and pod.annotations.get(OPT_IN) == "true" and len(pod.gates) == 1:
+                self._releasing.put(pod.uid, (-pod.priority, pod.created_s, pod.namespace, pod.name))
+            return False
+        self._releasing.discard(pod.uid)
+        return self._lifts.shown(pod.uid)
+
+    def gone(self, uid: str) -> None:
+        """The pod will never run again, or never ran."""
+        self.queues.task_removed(uid)
+        self._lifts.forget(uid)
+        self._unsaid.pop(uid, None)
+        self._refusals.pop(uid, None)
+        self._releasing.discard(uid)
+
+    def _task(self, pod: Pod) -> Task:
+        fields = read_annotations(pod.annotations, pod.uid)
+        return Task(
+            uid=pod.uid,
+            namespace=pod.namespace,
+            name=pod.name,
+            requests=pod.shape.requests,
+            priority=pod.priority,
+            created_s=pod.created_s,
+            group=fields.group,
+            queue=fields.queue,
+            role=fields.role,
+            opted_in=fields.opted_in and self._enabled,
+            gates=pod.gates if self._enabled else tuple(each for each in pod.gates if each != GATE),
+            stamp=fields.stamp,
+            node_name=pod.node_name,
+            leaving=pod.deleting or pod.terminal,
+        )
+
+    # The step
+
+    def step(self, now_s: float) -> list[Effect]:
+        effects: list[Effect] = [*self._lifts.due(now_s), *self._release(now_s)]
+        for grant in self.queues.admit(now_s, self._lifts.room):
+            for uid in grant.uids:
+                effects += self._promise(uid, grant.queue, now_s)
+        for uid in self.queues.stirred():
+            effects += self._stir(uid, now_s)
+        return effects
+
+    def _promise(self, uid: str, queue_name: str, now_s: float) -> Iterator[Effect]:
+        queued = self._queue.get(uid)
+        if queued is None or queued.pod.annotations.get(OPT_IN) != "true" or not self._enabled:
+            return
+        pod = queued.pod
+        stamp = Stamp(uid, queue_name, pod.shape.requests, format_micro_time(self._day()))
+        self.queues.stamped(uid, stamp)
+        lift = self._lifts.begin(pod, write_stamp(stamp), now_s)
+        if lift is not None:
+            yield lift
+
+    def _stir(self, uid: str, now_s: float) -> Iterator[Effect]:
+        """It may be tried, or no longer: then it is put where it waits, and loses what made it look like a shortage."""
+        queued = self._queue.get(uid)
+        if queued is None:
+            return
+        was_visible = queued.where is not Where.GATED
+        if self.queues.why(uid) is None:
+            self._queue.event(events.of_queue_gate(events.GRANTED, uid), now_s)
+            return
+        self._queue.activate([uid], now_s)
+        if was_visible and queued.where is Where.GATED:
+            yield from self.tell(queued.pod)
+
+    def _release(self, now_s: float) -> Iterator[Effect]:
+        """Gates that the feature added and, switched off, has to take away."""
+        while self._lifts.room and self._release_s <= now_s and (uid := self._releasing.pop()) is not None:
+            queued = self._queue.get(uid)
+            lift = None if queued is None else self._lifts.begin(queued.pod, "", now_s)
+            if lift is not None:
+                self._release_s = max(self._release_s, now_s - 1.0) + 1.0 / RELEASES_PER_S
+                yield lift
+
+    def next_deadline_s(self) -> float | None:
+        release_s = self._release_s if self._releasing and self._lifts.room else None
+        found = (self._lifts.next_deadline_s(), self.queues.next_deadline_s(), release_s)
+        return min((moment for moment in found if moment is not None), default=None)
+
+    # What became of removals
+
+    def answered(self, uid: str, result: Result, message: str, now_s: float) -> bool:
+        """Whether a removal is settled by this; if not, it is asked for again later."""
+        return self._lifts.answered(uid, result, message, now_s)
+
+    def refused(self, uid: str, message: str, now_s: float) -> list[Effect]:
+        """Somebody does not let us: the share goes back, others come in, and we ask again after a while."""
+        before = self._refusals.get(uid, 0)
+        self._refusals[uid] = before + 1
+        until_s = now_s + min(_FIRST_WAIT_S * 2.0**before, _LONGEST_WAIT_S)
+        self.queues.refused(uid, until_s, message)
+        queued = self._queue.get(uid)
+        return [] if queued is None else list(self.tell(queued.pod))
+
+    def confirmed(self, uid: str, now_s: float) -> list[Effect]:
+        """Its gate is off: what could not be said before can be now, unless others of its group are not so far."""
+        self._refusals.pop(uid, None)
+        if not self._enabled:
+            self._queue.activate([uid], now_s)
+        members = self.queues.members(uid) or (uid,)
+        if any(map(self._lifts.is_open, members)):
+            return []
+        return [effect for each in members for effect in self._say_now(each)]
+
+    def _say_now(self, uid: str) -> Iterator[Effect]:
+        message = self._unsaid.pop(uid, None)
+        queued = self._queue.get(uid)
+        if message is not None and queued is not None and queued.where not in (Where.IN_FLIGHT, Where.GATED):
+            yield from self._said.failed(self._ungated(queued.pod), message, by_error=False)
+
+    def _ungated(self, pod: Pod) -> Pod:
+        """As the watch will show it in a moment."""
+        if GATE not in pod.gates:
+            return pod
+        left = tuple(each for each in pod.gates if each != GATE)
+        return msgspec.structs.replace(pod, gates=left, generation=pod.generation + 1)
+
+    # What may be said
+
+    def held(self, pod: Pod) -> Held | None:
+        return self.queues.why(pod.uid) if pod.scheduler_name in self._names else None
+
+    def rejection(self, held: Held) -> Rejection:
+        return Rejection(QueueAllocation.name, held.message, expires=False)
+
+    def together(self, pod: Pod, bindings: Bindings) -> tuple[str, ...]:
+        """Whom the pod has to be placed together with, itself among them."""
+        if pod.scheduler_name not in self._names:
+            return ()
+        members = self.queues.members(pod.uid)
+        waiting = (uid for uid in members if self._queue.get(uid) is not None and bindings.get(uid) is None)
+        return tuple(waiting) if len(members) > 1 else ()
+
+    def unplaced(self, pod: Pod) -> None:
+        """It got no node: what a queue promised stays promised, and who was promised nothing gives way to others."""
+        if pod.scheduler_name in self._names:
+            self.queues.unplaced(pod.uid)
+
+    def puts_off(self, pod: Pod, message: str) -> bool:
+        """Whether it is too early to call the pod unschedulable; it will be called so in time."""
+        self._unsaid.pop(pod.uid, None)
+        if pod.scheduler_name not in self._names:
+            return False
+        members: Iterable[str] = self.queues.members(pod.uid) or (pod.uid,)
+        if not any(map(self._lifts.is_open, members)):
+            return False
+        self._unsaid[pod.uid] = message
+        return True
+
+    def tell(self, pod: Pod) -> Iterator[Effect]:
+        """Why the pod waits for its queue, in its condition: a reason that no autoscaler takes for a shortage, unless
+        the pod asked for nothing of that kind."""
+        held = self.held(pod)
+        if held is None:
+            return
+        reason = conditions.UNSCHEDULABLE
+        if pod.gates:
+            reason = gates.SCHEDULING_GATED
+        elif self._enabled and pod.annotations.get(OPT_IN) == "true":
+            reason = WAITING_FOR_QUEUE
+        yield from self._said.waiting(pod, reason, held.message)

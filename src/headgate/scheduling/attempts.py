@@ -1,0 +1,249 @@
+"""Attempts: what is done with a pod that is tried, and what follows from every answer until it has a node or waits.
+
+A pod gets a node and sets out for it (``bindings.py``), or the reasons why there is none are told and it waits; pods
+of a group do either together. Answers to effects come in here and lead to the next effects. Room that a pod does not
+take after all is as good to the others as if a pod had gone. When pods are tried, and what the API shows, is
+``scheduler.py``'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from headgate.scheduling import events, telling
+from headgate.scheduling.admitting import Admitting
+from headgate.scheduling.bindings import Bindings, Failure, Step, Way
+from headgate.scheduling.cluster import Cluster
+from headgate.scheduling.contract import Placement, Rejection, Unplaced
+from headgate.scheduling.cycle import Cycle
+from headgate.scheduling.effects import Effect, Result
+from headgate.scheduling.events import Event
+from headgate.scheduling.metrics import ERROR, SCHEDULED, UNSCHEDULABLE, Metrics
+from headgate.scheduling.pod import Pod
+from headgate.scheduling.preempting import Preempting
+from headgate.scheduling.profile import Team
+from headgate.scheduling.queue import SchedulingQueue
+from headgate.scheduling.queued import Queued
+from headgate.scheduling.together import place_together
+
+_GATES: Final = "SchedulingGates"
+_UNGATED: Final = events.on(events.UNSCHEDULABLE_POD, events.POD_GATES_ELIMINATED)
+_NOT_WHOLE: Final = Rejection("Gang", "not all pods of its group may be tried now")
+# The pod may be on its node for all that these answers say: its room stays taken until the watch shows where it is, or
+# another attempt is answered. An answer that denies just the last of several attempts says nothing of the others.
+_OPEN: Final = (Result.UNKNOWN, Result.TAKEN)
+_NOT_NOW: Final = (Result.LATER, Result.REFUSED)
+
+
+class Attempts:
+    def __init__(
+        self,
+        teams: Mapping[str, Team],
+        cycles: Mapping[str, Cycle],
+        cluster: Cluster,
+        queue: SchedulingQueue[Pod],
+        bindings: Bindings,
+        conditions: telling.Conditions,
+        admitting: Admitting,
+        preempting: Preempting,
+        metrics: Metrics,
+    ) -> None:
+        self._teams = teams
+        self._cycles = cycles
+        self._cluster = cluster
+        self._queue = queue
+        self._bindings = bindings
+        self._conditions = conditions
+        self._admitting = admitting
+        self._preempting = preempting
+        self._metrics = metrics
+
+    def attempt(self, queued: Queued[Pod], now_s: float) -> list[Effect]:
+        pod = queued.pod
+        if self._bindings.get(pod.uid) is not None:
+            # Deleted and known again while its binding is under way: that has to end first.
+            self._queue.fail(queued, (), now_s)
+            return []
+        held = self._admitting.held(pod)
+        if held is not None:  # since it was put in line
+            self._queue.fail(queued, (self._admitting.rejection(held),), now_s)
+            return []
+        members = self._admitting.together(pod, self._bindings)
+        if len(members) > 1:
+            return self._attempt_together(queued, members, now_s)
+        clock = self._metrics.clock
+        began_s = clock()
+        outcome = self._cycles[pod.scheduler_name].place(pod)
+        took_s = clock() - began_s
+        self._metrics.decided(took_s)
+        if isinstance(outcome, Placement):
+            self._conditions.forget(pod.uid)  # what was not written yet will not be, now that it has a node
+            begun = self._bindings.begin(queued, self._teams[pod.scheduler_name], outcome.node_name, now_s)
+            return self.carry_out(begun, now_s)
+        self._metrics.attempted(ERROR if outcome.is_error else UNSCHEDULABLE, pod.scheduler_name, took_s)
+        if outcome.nominated is not None:
+            self._metrics.preempted(len(outcome.nominated.victims))
+        return self._unplaced(queued, outcome, now_s)
+
+    def _attempt_together(self, queued: Queued[Pod], members: Sequence[str], now_s: float) -> list[Effect]:
+        """A group's minimum: whoever of it comes up first takes the others along, and all get nodes or none does."""
+        taken = [queued if uid == queued.uid else self._queue.take(uid) for uid in members]
+        group = [each for each in taken if each is not None]
+        if len(group) < len(members):
+            # One of them must not be tried now. When it may be, it takes these along.
+            for each in group:
+                self._queue.fail(each, (_NOT_WHOLE,), now_s)
+            return []
+        name = queued.pod.scheduler_name
+        outcome = place_together(self._cycles[name], [each.pod for each in group])
+        effects: list[Effect] = []
+        if isinstance(outcome, Unplaced):
+            for each in group:
+                self._metrics.attempted(ERROR if outcome.is_error else UNSCHEDULABLE, name, 0.0)
+                effects += self._unplaced(each, outcome, now_s)
+            return effects
+        for each, placement in zip(group, outcome, strict=True):
+            self._conditions.forget(each.uid)
+            effects += self.carry_out(self._bindings.begin(each, self._teams[name], placement.node_name, now_s), now_s)
+        return effects
+
+    def _unplaced(self, queued: Queued[Pod], outcome: Unplaced, now_s: float) -> list[Effect]:
+        rejections = () if outcome.is_error else outcome.rejections
+        effects: list[Effect] = []
+        if outcome.nominated is not None:
+            effects = self.carry_out(self._preempting.begin(queued.pod, outcome.nominated), now_s)
+        return effects + self._failed(
+            queued, outcome.message, rejections, now_s, outcome.promise, by_error=outcome.is_error
+        )
+
+    def _failed(
+        self,
+        queued: Queued[Pod],
+        message: str,
+        rejections: Sequence[Rejection],
+        now_s: float,
+        promise: str | None = "",
+        *,
+        by_error: bool | None = None,
+    ) -> list[Effect]:
+        """``by_error``: whether it was an error, if that is not to be told from there being no rejections."""
+        self._admitting.unplaced(queued.pod)
+        if self._queue.fail(queued, rejections, now_s) is None:
+            return []  # it is gone, or has a node
+        pod = queued.pod
+        if promise is not None:
+            self._queue.nominate(pod, promise)
+        is_error = not rejections if by_error is None else by_error
+        too_early = not is_error and self._admitting.puts_off(pod, message)
+        told = self._conditions.failed(pod, message, by_error=is_error, nominated_node=promise, too_early=too_early)
+        return [*told, telling.failed(pod, message)]
+
+    def carry_out(self, steps: Iterable[Step], now_s: float) -> list[Effect]:
+        effects: list[Effect] = []
+        for step in steps:
+            if isinstance(step, Failure):
+                freed = self._forget(step.way.pod.uid)
+                self._missed(step.way, UNSCHEDULABLE if step.rejections else ERROR, now_s)
+                effects += self._failed(step.way.queued, step.message, step.rejections, now_s)
+                self._freed(freed, now_s)
+            else:
+                effects.append(step)
+        return effects
+
+    def _forget(self, uid: str) -> Pod | None:
+        """A pod that was counted in is counted out again; returns it if others may have its room."""
+        matrix = self._cluster.matrix
+        if not matrix.is_assumed(uid):
+            return None
+        row = matrix.home(uid)
+        pod = None if row is None else matrix.pods_on(row)[uid]
+        matrix.forget(uid)
+        return pod
+
+    def _freed(self, pod: Pod | None, now_s: float) -> None:
+        """To all others it is as if the pod had been deleted."""
+        if pod is not None:
+            event = Event(events.ASSIGNED_POD, events.DELETE, old=pod)
+            self._queue.event(event, now_s, lambda waiting: waiting.uid != pod.uid)
+
+    # What became of effects
+
+    def lifted(self, uid: str, result: Result, message: str, now_s: float) -> list[Effect]:
+        """The removal of a gate was answered."""
+        if not self._admitting.answered(uid, result, message, now_s):
+            return []
+        if result is Result.DONE:
+            return self.ungated(uid, now_s)
+        effects = self.carry_out(self._bindings.look_again(events.of_queue_gate(events.LIFTED, uid), now_s), now_s)
+        return effects + self._admitting.refused(uid, message, now_s)
+
+    def ungated(self, uid: str, now_s: float) -> list[Effect]:
+        """The removal is confirmed: the binding that waited for it goes on, or what was put off is said."""
+        lifted = events.of_queue_gate(events.LIFTED, uid)
+        effects = self.carry_out(self._bindings.look_again(lifted, now_s), now_s)
+        return effects + self._admitting.confirmed(uid, now_s)
+
+    def prepared(self, uid: str, problem: str, now_s: float) -> list[Effect]:
+        way = self._bindings.get(uid)
+        return [] if way is None else self.carry_out(self._bindings.prepared(way, problem, now_s), now_s)
+
+    def bound(self, uid: str, result: Result, message: str, now_s: float) -> list[Effect]:
+        way = self._bindings.get(uid)
+        if way is None:
+            return []
+        if result in _OPEN or (way.retries and result in _NOT_NOW):
+            if self._queue.get(uid) is way.queued:
+                self._bindings.unknown(way, now_s)
+                return []
+            # The watch was faster, and showed where the pod is.
+            arrived = self._cluster.matrix.node_of(uid) == way.node_name
+            result = Result.DONE if arrived else Result.GONE
+        written = self._bindings.end(way, arrived=result is Result.DONE)
+        if result is Result.DONE:
+            self._reached(way, now_s)
+            self._queue.done(way.queued)
+            self._conditions.forget(uid)
+            return [*written, telling.scheduled(way.pod, way.node_name)]
+        self._missed(way, ERROR, now_s)
+        freed = self._forget(uid)
+        effects = self._not_bound(way, result, message, now_s)
+        self._freed(freed, now_s)
+        return effects
+
+    def _not_bound(self, way: Way, result: Result, message: str, now_s: float) -> list[Effect]:
+        if result is Result.GONE:
+            self._queue.done(way.queued)
+            return []
+        if result is Result.GATED:
+            # Only the loss of its gates can help; asking again and again would not.
+            self._queue.fail(way.queued, (Rejection(_GATES, message, _UNGATED, expires=False),), now_s)
+            self._queue.nominate(way.pod, "")
+            return list(self._conditions.promised(way.queued.pod, ""))
+        return self._failed(way.queued, f"binding rejected: {message}", (), now_s)
+
+    # What the watch shows
+
+    def settle(self, uid: str, now_s: float, node_name: str = "") -> list[Effect]:
+        """The API shows the pod on a node, or gone: that ends its way, unless an answer is awaited."""
+        settled = self._bindings.settled(uid, node_name)
+        if settled is None:
+            return []
+        way, written = settled
+        self._queue.done(way.queued)
+        if way.node_name != node_name:
+            self._missed(way, ERROR, now_s)
+            return []
+        self._reached(way, now_s)
+        return [*written, telling.scheduled(way.pod, node_name)]
+
+    # What is measured
+
+    def _reached(self, way: Way, now_s: float) -> None:
+        queued = way.queued
+        self._metrics.attempted(SCHEDULED, way.pod.scheduler_name, now_s - way.since_s)
+        if queued.initial_attempt_s is not None:
+            self._metrics.placed(queued.attempts, now_s - queued.initial_attempt_s)
+
+    def _missed(self, way: Way, result: str, now_s: float) -> None:
+        self._metrics.attempted(result, way.pod.scheduler_name, now_s - way.since_s)
