@@ -57,6 +57,7 @@ def _let_groups_in(book: Book) -> None:
         if not isinstance(unit, str):
             gang = book.gangs[unit]
             gang.let_in = True
+            book.entered[unit] = None
             book.mark(gang)
         book.settle_all()
 

@@ -44,6 +44,7 @@ class Book:
         self.put_off: Heap[str] = Heap()
         self.stirred: dict[str, None] = {}
         self.changed: dict[str, None] = {}
+        self.entered: dict[tuple[str, str], None] = {}
         self.promises = Promises(self.tree, self.ledger, self.stir)
         self._stale: dict[tuple[str, str], Gang] = {}
         self._gangs_in: dict[str, set[tuple[str, str]]] = {}

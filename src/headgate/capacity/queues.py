@@ -229,3 +229,8 @@ class Queues:
         self._book.settle_all()
         found, self._book.changed = list(self._book.changed), {}
         return found
+
+    def entered(self) -> list[tuple[str, str]]:
+        """Groups, by namespace and name, that had to wait and were let in since this was last asked."""
+        found, self._book.entered = list(self._book.entered), {}
+        return found

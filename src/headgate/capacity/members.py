@@ -1,0 +1,95 @@
+"""A pod as the status of its group sees it: what it is doing, and whether it was told that no node fits.
+
+Not what it holds in its queue (``task.py``, ``record.py``): a pod that ended holds nothing, and still counts here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from headgate.capacity.names import GATE, GROUP_NAMES, STAMP, TASK_SPEC
+from headgate.capacity.phases import Counts, Doing
+from headgate.capacity.stamp import read_stamp
+from headgate.kube.conditions import POD_SCHEDULED, UNSCHEDULABLE
+
+FIELDS: Final = (
+    "metadata.annotations",
+    "metadata.deletionTimestamp",
+    "spec.schedulerName",
+    "spec.nodeName",
+    "spec.schedulingGates",
+    "status.phase",
+    "status.conditions",
+)
+"""What of a pod is read here."""
+
+_ENDED: Final = {"Succeeded": Doing.SUCCEEDED, "Failed": Doing.FAILED}
+
+
+class Member(msgspec.Struct, frozen=True, gc=False):
+    """``group``: the PodGroup in the pod's namespace; empty for a pod of its own. ``is_admitted``: its queue let it
+    in. ``is_gated``: our gate is all that holds it."""
+
+    uid: str
+    namespace: str
+    scheduler_name: str
+    group: str = ""
+    role: str = ""
+    doing: Doing = Doing.PENDING
+    is_unschedulable: bool = False
+    is_admitted: bool = False
+    is_gated: bool = False
+
+
+def read_member(wire: Mapping[str, Any]) -> Member | None:
+    """From the JSON value of a pod; None if it is nothing of the kind."""
+    try:
+        return _read(wire)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return None
+
+
+def _read(wire: Mapping[str, Any]) -> Member:
+    metadata, spec, status = wire["metadata"], wire.get("spec") or {}, wire.get("status") or {}
+    annotations = metadata.get("annotations") or {}
+    has_node, leaves = bool(spec.get("nodeName")), bool(metadata.get("deletionTimestamp"))
+    doing = _ENDED.get(status.get("phase") or "")
+    if doing is None and leaves:
+        doing = Doing.RELEASING if has_node else Doing.WITHDRAWN
+    if doing is None:
+        doing = Doing.PENDING if not has_node else Doing.RUNNING if status.get("phase") == "Running" else Doing.BOUND
+    gates = [each.get("name") for each in spec.get("schedulingGates") or ()]
+    return Member(
+        uid=str(metadata["uid"]),
+        namespace=str(metadata.get("namespace") or ""),
+        scheduler_name=str(spec.get("schedulerName") or "default-scheduler"),
+        group=next((str(annotations[each]) for each in GROUP_NAMES if annotations.get(each)), ""),
+        role=str(annotations.get(TASK_SPEC) or ""),
+        doing=doing,
+        is_unschedulable=doing is Doing.PENDING and not gates and _was_told(status.get("conditions") or ()),
+        is_admitted=read_stamp(annotations.get(STAMP), str(metadata["uid"])) is not None,
+        is_gated=gates == [GATE],
+    )
+
+
+def _was_told(conditions: Iterable[Mapping[str, Any]]) -> bool:
+    return any(
+        each.get("type") == POD_SCHEDULED and each.get("status") == "False" and each.get("reason") == UNSCHEDULABLE
+        for each in conditions
+    )
+
+
+def count(members: Iterable[Member]) -> tuple[Counts, dict[str, int]]:
+    """What they are doing together, and how many of each role a gang may count on."""
+    by_doing: dict[Doing, int] = {}
+    roles: dict[str, int] = {}
+    unschedulable = 0
+    for each in members:
+        by_doing[each.doing] = by_doing.get(each.doing, 0) + 1
+        unschedulable += each.is_unschedulable
+        if each.doing not in (Doing.RELEASING, Doing.WITHDRAWN, Doing.FAILED):
+            roles[each.role] = roles.get(each.role, 0) + 1
+    return Counts(by_doing, unschedulable), roles

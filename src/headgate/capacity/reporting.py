@@ -1,0 +1,343 @@
+"""Keeps the status of queues and PodGroups true: what the API shows comes in, what to write comes out.
+
+It counts groups by phase, closes and opens queues, says what is wrong with whom, and writes what the engine holds to be
+allocated and reserved. It decides nothing about pods. The queues that are always there are made if they are missing.
+Pure: ``step`` gives frozen writes, ``wrote`` takes their outcome; when and how often is ``rounds.py``'s, what a status
+says ``reports.py``'s. ``control/reporting/`` performs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from headgate.capacity import reports, states, unsupported
+from headgate.capacity.census import Census, Group, GroupKey, Place
+from headgate.capacity.definitions import FIRST_QUEUES
+from headgate.capacity.members import count
+from headgate.capacity.names import DEFAULT, POD_GROUPS, QUEUES
+from headgate.capacity.phases import PENDING, PHASES, Doing, conditions_of, phase_of
+from headgate.capacity.queue import Amounts
+from headgate.capacity.rounds import Key, Rounds
+from headgate.capacity.states import Wish
+from headgate.kube.resource import Resource
+
+Object = dict[str, Any]
+Wire = Mapping[str, Any]
+
+INTERVALS_S: Final = {QUEUES.plural: 5.0, POD_GROUPS.plural: 1.0}
+SOON_S: Final = 0.25
+"""How long changes are gathered."""
+_MAKE_AGAIN_S: Final = 30.0
+_VOLCANO: Final = "volcano"
+"""Who serves this name serves groups before they have any pods, too."""
+_TIMES: Final = ("lastTransitionTime", "transitionID")
+
+
+class _Usage(Protocol):
+    @property
+    def allocated(self) -> Amounts: ...
+
+    @property
+    def reserved(self) -> Amounts: ...
+
+
+class Books(Protocol):
+    """What is asked of the engine (``queues.py``)."""
+
+    def usage(self, queue: str, /) -> _Usage: ...
+
+    def queue_of(self, uid: str, /) -> str: ...
+
+    def is_inqueue(self, namespace: str, name: str, /) -> bool: ...
+
+    def problems(self) -> Mapping[str, str]: ...
+
+    def changed_queues(self) -> Iterable[str]: ...
+
+    def entered(self) -> Iterable[tuple[str, str]]: ...
+
+
+class Report(msgspec.Struct, frozen=True):
+    """``patch``: a merge patch of the status. ``wanted`` goes back to :meth:`Reporting.wrote`."""
+
+    resource: Resource
+    namespace: str
+    name: str
+    uid: str
+    patch: Object
+    wanted: Object
+
+    @property
+    def key(self) -> Key:
+        return (self.resource.plural, self.namespace, self.name)
+
+
+class Make(msgspec.Struct, frozen=True):
+    """A queue that should be there, and is not."""
+
+    obj: Object
+
+
+class _Queue:
+    __slots__ = ("spec", "status", "uid", "wish")
+
+    def __init__(self, wire: Wire, wish: Wish) -> None:
+        self.uid = str((wire.get("metadata") or {}).get("uid") or "")
+        self.spec = wire.get("spec")
+        self.status = _mapping(wire.get("status"))
+        self.wish = wish
+
+
+class Reporting:
+    """``schedulers``: the names that pods ask for us by; groups of other schedulers' pods are theirs to report."""
+
+    def __init__(self, books: Books, schedulers: Collection[str]) -> None:
+        self._books = books
+        self._serves_empty_groups = _VOLCANO in schedulers
+        self._queues: dict[str, _Queue] = {}
+        self._children: dict[str, set[str]] = {}
+        self._census = Census(schedulers, books.queue_of)
+        self._rounds = Rounds(INTERVALS_S)
+        self._make_at_s: dict[str, float] = {}
+        self._is_synced = False
+
+    # What the API shows
+
+    def queue_applied(self, wire: Wire, now_s: float) -> None:
+        name = str(_mapping(wire.get("metadata")).get("name") or "")
+        before = self._queues.get(name)
+        queue = self._queues[name] = _Queue(wire, states.read_wish(name, wire))
+        self._make_at_s.pop(name, None)
+        if before is None or before.wish.parent != queue.wish.parent:
+            if before is not None:
+                self._children[before.wish.parent].discard(name)
+            self._children.setdefault(queue.wish.parent, set()).add(name)
+        if before is not None and before.uid != queue.uid:
+            self._rounds.forget((QUEUES.plural, "", name))
+        is_new = before is None or before.wish != queue.wish
+        self._mark_queue(name, now_s, urgent=is_new or (before is not None and before.spec != queue.spec))
+        if is_new:
+            for below in self._below(name):
+                self._mark_queue(below, now_s, urgent=True)
+
+    def queue_removed(self, name: str, now_s: float) -> None:
+        queue = self._queues.pop(name, None)
+        if queue is None:
+            return
+        self._children[queue.wish.parent].discard(name)
+        self._rounds.forget((QUEUES.plural, "", name))
+        for below in self._below(name):
+            self._mark_queue(below, now_s, urgent=True)
+        self._miss(now_s)
+
+    def group_applied(self, wire: Wire, now_s: float) -> None:
+        for replaced in self._census.apply_group(wire):
+            self._rounds.forget((POD_GROUPS.plural, *replaced))
+        self._mark_touched(now_s)
+
+    def group_removed(self, namespace: str, name: str, now_s: float) -> None:
+        self._census.remove_group((namespace, name))
+        self._rounds.forget((POD_GROUPS.plural, namespace, name))
+        self._mark_touched(now_s)
+
+    def pod_applied(self, wire: Wire, now_s: float) -> None:
+        """Of any pod, live or ended, once the engine was told of it."""
+        self._census.apply_pod(wire)
+        self._mark_touched(now_s)
+
+    def pod_removed(self, uid: str, now_s: float, *, ended: bool = False) -> None:
+        """Gone from the watch on live pods, or from that on pods that ``ended``."""
+        self._census.remove_pod(uid, ended=ended)
+        self._mark_touched(now_s)
+
+    def synced(self, now_s: float) -> None:
+        """All that exists was told."""
+        self._is_synced = True
+        self._census.place_bare_pods()
+        self._mark_touched(now_s)
+        self._miss(now_s)
+
+    # What to write
+
+    def step(self, now_s: float, now: str, most: int) -> list[Report | Make]:
+        """``now``: the time of day as a wire timestamp, for conditions."""
+        for name in self._books.changed_queues():
+            self._mark_queue(name, now_s)
+        for entered in self._books.entered():
+            self._mark_group(entered, now_s)
+        if not self._is_synced:
+            return []
+        found: list[Report | Make] = [*self._make(now_s)]
+        while len(found) < most and (key := self._rounds.take(now_s)) is not None:
+            report = self._group_report(key, now_s, now) if key[1] else self._queue_report(key[2], now_s, now)
+            if report is not None:
+                found.append(report)
+        return found
+
+    def wrote(self, report: Report, status: Wire | None, now_s: float) -> None:
+        """``status``: as the server has it now; None if it was not written, and is worth another try."""
+        about = self._about(report)
+        if about is None:
+            return
+        echo = None
+        if status is not None:
+            about.status = status
+            echo = _comparable(reports.ours(status, report.wanted))
+        self._rounds.wrote(report.key, _comparable(report.wanted), echo, now_s)
+
+    def gave_up(self, report: Report, now_s: float) -> None:
+        """It was refused for good: nothing of this is sent again until there is something else to say."""
+        about = self._about(report)
+        if about is not None:
+            echo = _comparable(reports.ours(about.status, report.wanted))
+            self._rounds.wrote(report.key, _comparable(report.wanted), echo, now_s)
+
+    def _about(self, report: Report) -> _Queue | Group | None:
+        """None if another object has its name by now."""
+        queue = self._queues.get(report.name) if report.resource == QUEUES else None
+        about = queue or self._census.get((report.namespace, report.name))
+        return about if about is not None and about.uid == report.uid else None
+
+    def next_deadline_s(self) -> float | None:
+        deadlines = [each for each in (self._rounds.next_deadline_s(), *self._make_at_s.values()) if each is not None]
+        return min(deadlines, default=None) if self._is_synced else None
+
+    # Queues
+
+    def _queue_report(self, name: str, now_s: float, now: str) -> Report | None:
+        queue = self._queues.get(name)
+        if queue is None:
+            return None
+        closer = states.closer_of(name, lambda each: None if each not in self._queues else self._queues[each].wish)
+        usage = self._books.usage(name)
+        wanted = reports.queue_status(
+            queue.status,
+            state=states.state_of(closer, self._tenants(name) if closer else 0),
+            phases=self._census.phases(name),
+            allocated=usage.allocated,
+            reserved=usage.reserved,
+            conditions=(
+                states.condition_of(name, closer),
+                reports.not_valid(self._books.problems().get(f"queue/{name}", "")),
+                unsupported.condition_of_queue(queue.spec),
+            ),
+            now=now,
+        )
+        return self._report(QUEUES, "", name, queue.uid, queue.status, wanted, now_s)
+
+    def _tenants(self, name: str) -> int:
+        return sum(sum(self._census.phases(each).values()) for each in (name, *self._below(name)))
+
+    def _below(self, name: str) -> list[str]:
+        found: dict[str, None] = {}
+        waiting = [name]
+        while waiting:
+            for child in sorted(self._children.get(waiting.pop(), ())):
+                if child not in found and child != name:
+                    found[child] = None
+                    waiting.append(child)
+        return list(found)
+
+    def _mark_queue(self, name: str, now_s: float, *, urgent: bool = False) -> None:
+        if name in self._queues:
+            self._rounds.mark((QUEUES.plural, "", name), now_s, SOON_S, urgent=urgent)
+
+    def _miss(self, now_s: float) -> None:
+        if self._is_synced:
+            for obj in FIRST_QUEUES:
+                if obj["metadata"]["name"] not in self._queues:
+                    self._make_at_s.setdefault(obj["metadata"]["name"], now_s)
+
+    def _make(self, now_s: float) -> Iterable[Make]:
+        for obj in FIRST_QUEUES:
+            name = obj["metadata"]["name"]
+            if self._make_at_s.get(name, now_s + 1) <= now_s:
+                self._make_at_s[name] = now_s + _MAKE_AGAIN_S
+                yield Make(obj)
+
+    # Groups
+
+    def _group_report(self, key: Key, now_s: float, now: str) -> Report | None:
+        found = self._census.get(key[1:])
+        if found is None or found.group is None:
+            return None
+        group, seen = found.group, str(found.status.get("phase") or "")
+        queue = group.queue or self._census.queue_of_members(found) or DEFAULT
+        if not found.members and not self._serves_empty_groups:
+            self._stand(found, (queue, seen if seen in PHASES else PENDING), now_s)
+            return None
+        counts, roles = count(found.members.values())
+        phase = phase_of(seen, group.min_member, counts, is_let_in=self._books.is_inqueue(*key[1:]))
+        self._stand(found, (queue, phase), now_s)
+        pending = [each for each in found.members.values() if each.doing is Doing.PENDING]
+        said = conditions_of(
+            group.min_member,
+            group.min_task_member,
+            counts,
+            roles,
+            problem=self._books.problems().get(f"podgroup/{key[1]}/{key[2]}", ""),
+            waits_for=queue if pending and all(each.is_gated for each in pending) else "",
+        )
+        wanted = reports.group_status(
+            found.status,
+            phase=phase,
+            running=counts.of(Doing.RUNNING),
+            succeeded=counts.of(Doing.SUCCEEDED),
+            failed=counts.of(Doing.FAILED),
+            conditions=(*said, unsupported.condition_of_group(found.spec)),
+            now=now,
+        )
+        return self._report(POD_GROUPS, key[1], key[2], found.uid, found.status, wanted, now_s)
+
+    def _stand(self, found: Group, place: Place, now_s: float) -> None:
+        self._census.stand(found, place)
+        self._mark_touched(now_s)
+
+    def _mark_group(self, key: GroupKey, now_s: float) -> None:
+        if self._census.get(key) is not None:
+            self._rounds.mark((POD_GROUPS.plural, *key), now_s, SOON_S)
+
+    def _mark_touched(self, now_s: float) -> None:
+        census = self._census
+        groups, census.touched_groups = census.touched_groups, {}
+        queues, census.touched_queues = census.touched_queues, {}
+        for key in groups:
+            self._mark_group(key, now_s)
+        for name in queues:
+            self._mark_upwards(name, now_s)
+
+    def _mark_upwards(self, name: str, now_s: float) -> None:
+        """The queue, and those above it that may become empty by this."""
+        self._mark_queue(name, now_s)
+        seen = {name}
+        while (queue := self._queues.get(name)) is not None and queue.wish.parent not in seen:
+            name = queue.wish.parent
+            seen.add(name)
+            if name in self._queues and self._queues[name].status.get("state") == states.CLOSING:
+                self._mark_queue(name, now_s)
+
+    def _report(
+        self, resource: Resource, namespace: str, name: str, uid: str, status: Wire, wanted: Object, now_s: float
+    ) -> Report | None:
+        seen, key = _comparable(reports.ours(status, wanted)), (resource.plural, namespace, name)
+        if not self._rounds.is_news(key, seen, _comparable(wanted), now_s):
+            return None
+        return Report(resource, namespace, name, uid, reports.patch_of(status, wanted), wanted)
+
+
+def _comparable(status: Wire) -> Object:
+    """Without the times of conditions: those are no reason to write."""
+    found = dict(status)
+    conditions = found.get("conditions")
+    if isinstance(conditions, list):
+        found["conditions"] = [
+            {name: value for name, value in each.items() if name not in _TIMES and value} for each in conditions
+        ]
+    return found
+
+
+def _mapping(value: Any) -> Wire:
+    return value if isinstance(value, Mapping) else {}

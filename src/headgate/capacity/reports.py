@@ -1,0 +1,110 @@
+"""What the status of a Queue or a PodGroup should say, and the patch that makes it say so.
+
+Pure functions from what is known to JSON values. Only fields of ours are compared and written; conditions of types
+that others set stay as they are. When a report is due, and for whom, is ``reporting.py``'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from headgate.capacity import states, unsupported
+from headgate.capacity.phases import PHASES, SCHEDULED
+from headgate.capacity.queue import Amounts
+from headgate.capacity.wording import amount_text
+from headgate.kube.conditions import UNSCHEDULABLE, Condition, with_condition
+
+Object = dict[str, Any]
+
+VALID: Final = "Valid"
+"""The type of the condition of a queue that cannot be trusted, or stands below one that cannot."""
+_OF_QUEUES: Final = (states.CONDITION, VALID, unsupported.CONDITION)
+_OF_GROUPS: Final = (UNSCHEDULABLE, SCHEDULED, unsupported.CONDITION)
+_AMOUNTS: Final = ("allocated", "reserved")
+
+
+def queue_status(
+    observed: Mapping[str, Any],
+    *,
+    state: str,
+    phases: Mapping[str, int],
+    allocated: Amounts,
+    reserved: Amounts,
+    conditions: Iterable[Condition | None],
+    now: str,
+) -> Object:
+    """``observed``: its status so far. ``phases``: how many groups are in which."""
+    return {
+        "state": state,
+        **{phase.lower(): phases.get(phase, 0) for phase in PHASES},
+        "allocated": _as_texts(allocated),
+        "reserved": _as_texts(reserved),
+        "conditions": _merged(observed, conditions, _OF_QUEUES, now),
+    }
+
+
+def group_status(
+    observed: Mapping[str, Any],
+    *,
+    phase: str,
+    running: int,
+    succeeded: int,
+    failed: int,
+    conditions: Iterable[Condition | None],
+    now: str,
+) -> Object:
+    return {
+        "phase": phase,
+        "running": running,
+        "succeeded": succeeded,
+        "failed": failed,
+        "conditions": _merged(observed, conditions, _OF_GROUPS, now),
+    }
+
+
+def not_valid(problem: str) -> Condition | None:
+    if not problem:
+        return None
+    return {"type": VALID, "status": "False", "reason": "InvalidQueue", "message": problem}
+
+
+def ours(observed: Mapping[str, Any], wanted: Mapping[str, Any]) -> Object:
+    """The fields of a status that we would write, as they are; what is not there counts as nothing."""
+    return {name: observed.get(name, _nothing(value)) for name, value in wanted.items()}
+
+
+def patch_of(observed: Mapping[str, Any], wanted: Mapping[str, Any]) -> Object:
+    """A merge patch: the fields that differ, and in maps also what has to go."""
+    body: Object = {}
+    for name, value in wanted.items():
+        before = observed.get(name, _nothing(value))
+        if name in _AMOUNTS:
+            had = before if isinstance(before, Mapping) else {}
+            gone: dict[str, str | None] = {each: None for each in had if each not in value}
+            body[name] = {**gone, **value}
+        elif before != value or name not in observed:
+            body[name] = value
+    return body
+
+
+def _as_texts(amounts: Amounts) -> dict[str, str]:
+    return {name: amount_text(name, amount) for name, amount in sorted(amounts.items()) if amount}
+
+
+def _merged(
+    observed: Mapping[str, Any], wanted: Iterable[Condition | None], own_types: tuple[str, ...], now: str
+) -> list[Condition]:
+    found = observed.get("conditions")
+    before = [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+    said = [each for each in wanted if each is not None]
+    types = {each["type"] for each in said}
+    kept = [each for each in before if each.get("type") in types or each.get("type") not in own_types]
+    for each in said:
+        kept = with_condition(kept, each, now)
+    return kept
+
+
+def _nothing(value: Any) -> Any:
+    """What an absent field of this kind means."""
+    return type(value)()

@@ -1,0 +1,1 @@
+"""Writing down how queues and PodGroups fare."""
