@@ -1,8 +1,8 @@
 """The real Karpenter, with its provider of simulated machines, beside a real API server; and who plays its kubelets.
 
-Machines come in one size, so that the number of machines says how many pods were bought for. Each story has a pool of
-its own, which its pods select. The machines' kubelets are hollow ones in a thread of this process. `make karpenter`
-builds the binary.
+A pool has machines of one size unless it says otherwise, so that the number of machines says how many pods were bought
+for. Each story has a pool of its own, which its pods select. The machines' kubelets are hollow ones in a thread of this
+process. `make karpenter` builds the binary.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from headgate.client.credentials.shell import find_access
 from headgate.client.http.shell import Http
 from headgate.client.kubeconfig import Access
 from headgate.nodes.hollow import Hollow
+from headgate.nodes.models.machine import Shape
 from headgate.nodes.options import Options
 from headgate.nodes.shell import Fleet
 
@@ -36,6 +38,11 @@ DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
 POOLS = "/apis/karpenter.sh/v1/nodepools"
 STORY = "example.com/story"
+TYPE = "node.kubernetes.io/instance-type"
+SHAPES = tuple(
+    Shape(f"cpu-{cpu}", {"cpu": str(cpu), "memory": "8Gi", "pods": "110"}, price=price)
+    for cpu, price in ((1, 1.0), (2, 1.9), (4, 3.6))
+)
 CLASSES = "/apis/karpenter.kwok.sh/v1alpha1/kwoknodeclasses"
 
 
@@ -48,12 +55,11 @@ def karpenter_folder() -> Path | None:
 
 
 class Karpenter(Process):
-    def __init__(self, server: RealServer, programs: Path, folder: Path, *, cpu: str) -> None:
-        """Machines have `cpu` to give."""
+    def __init__(self, server: RealServer, programs: Path, folder: Path) -> None:
         folder.mkdir()
         _define(server, programs)
         types = folder / "instance-types.json"
-        types.write_text(json.dumps([_instance_type(cpu)]))
+        types.write_text(json.dumps([_instance_type(shape) for shape in SHAPES]))
         metrics, health = free_ports(2)
         environment = {
             **os.environ,
@@ -101,10 +107,10 @@ class Kubelets:
             await transport.close()
 
 
-def create_pool(server: Server, name: str) -> None:
+def create_pool(server: Server, name: str, shapes: Sequence[Shape] = SHAPES[:1]) -> None:
     """For pods that select `STORY: name`. What was bought stays, idle or not."""
     template = {
-        "requirements": [{"key": "kubernetes.io/os", "operator": "In", "values": ["linux"]}],
+        "requirements": [_must_be(TYPE, *(shape.name for shape in shapes))],
         "nodeClassRef": {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"},
         "expireAfter": "Never",
     }
@@ -121,7 +127,7 @@ def create_pool(server: Server, name: str) -> None:
 
 
 def bought(server: Server, pool: str) -> list[Object]:
-    """The machines that Karpenter has for the pool."""
+    """The machines that Karpenter has for the pool, as claims."""
     found = send(server, "GET", f"{CLAIMS}?labelSelector=karpenter.sh/nodepool%3D{pool}")["items"]
     return sorted(found, key=lambda claim: str(claim["metadata"]["name"]))
 
@@ -137,19 +143,20 @@ def _is_served(server: Server, name: str) -> bool:
     return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
 
 
-def _instance_type(cpu: str) -> Object:
-    def must_be(key: str, value: str) -> Object:
-        return {"key": key, "operator": "In", "values": [value]}
-
-    where = [must_be("karpenter.sh/capacity-type", "on-demand"), must_be("topology.kubernetes.io/zone", "zone-a")]
+def _instance_type(shape: Shape) -> Object:
+    where = [_must_be("karpenter.sh/capacity-type", "on-demand"), _must_be("topology.kubernetes.io/zone", "zone-a")]
     return {
-        "name": "machine",
-        "offerings": [{"Price": 1.0, "Available": True, "Requirements": where}],
+        "name": shape.name,
+        "offerings": [{"Price": shape.price, "Available": True, "Requirements": where}],
         "architecture": "amd64",
         "operatingSystems": ["linux"],
-        # Karpenter keeps 100m of each machine for the kubelet.
-        "resources": {"cpu": f"{int(cpu) * 1000 + 100}m", "memory": "8Gi", "pods": "110"},
+        # Karpenter keeps 100m and 10Mi of each machine for the kubelet.
+        "resources": {**shape.resources, "cpu": f"{shape.counts['cpu'] + 100}m"},
     }
+
+
+def _must_be(key: str, *values: str) -> Object:
+    return {"key": key, "operator": "In", "values": list(values)}
 
 
 def _node_class() -> Object:

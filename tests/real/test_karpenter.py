@@ -73,7 +73,7 @@ def world(kube_binaries: Path, karpenter_binaries: Path, tmp_path_factory: pytes
     server = RealServer(folder / "server", kube_binaries)
     processes: list[Process] = []
     try:
-        processes.append(Karpenter(server, karpenter_binaries, folder / "karpenter", cpu="1"))
+        processes.append(Karpenter(server, karpenter_binaries, folder / "karpenter"))
         create_pool(server, WITNESS)
         with Kubelets(server):
             processes.append(SchedulerProcess(server, folder / "scheduler.log", "--no-leader-elect"))

@@ -11,10 +11,19 @@ from typing import Final
 import click
 
 from headgate.cli.logs import log_options
-from headgate.cli.remote import access_or_give_up, cluster_options, give_up, namespace_options, perform, reach
-from headgate.client.gates.census import GatedPod, Refused, Tally, gated_pods, setter_of, tallies
+from headgate.cli.remote import (
+    access_or_give_up,
+    cluster_options,
+    give_up,
+    namespace_options,
+    perform,
+    print_table,
+    reach,
+)
+from headgate.client.gates.census import GatedPod, Tally, gated_pods, setter_of, tallies
 from headgate.client.gates.lifting import Lifted, Outcome, lift
 from headgate.client.kubeconfig import Access
+from headgate.client.listing import Refused
 from headgate.client.transport import Transport, Unreachable
 from headgate.kube.labels import parse_selector
 from headgate.kube.timestamps import human_duration, parse_time
@@ -56,7 +65,7 @@ def show(selector: str, namespace: str, everywhere: bool, kubeconfig: str, conte
         click.echo("No pod has a scheduling gate.", err=True)
         return
     now_s = time.time()
-    _table(
+    print_table(
         [
             ("GATE", "PODS", "OLDEST", "AGE", "SET BY"),
             *((each.gate, str(each.pods), each.oldest.key, _age(each.oldest, now_s), by or "-") for each, by in rows),
@@ -185,9 +194,3 @@ def _progress(done: int, total: int) -> None:
 def _age(pod: GatedPod, now_s: float) -> str:
     created = parse_time(pod.created)
     return "<unknown>" if isinstance(created, str) else human_duration(now_s - float(created))
-
-
-def _table(rows: list[tuple[str, ...]]) -> None:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        click.echo("   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())

@@ -13,7 +13,9 @@ from headgate.cli.logs import log_options, set_up
 
 _COMMANDS: Final = {
     name: f"headgate.cli.{name.replace('-', '_')}"
-    for name in ("backup", "check", "config", "demo", "gates", "install-crds", "restore", "run", "up")
+    for name in (
+        *("backup", "check", "config", "demo", "explain", "gates", "install-crds", "queues", "restore", "run", "up"),
+    )
 }
 
 
@@ -41,6 +43,7 @@ def main() -> None:
     A cluster?    headgate run           schedules its pods that ask for it
     Its data      headgate backup FILE   copies it while the server runs; see also restore and check
     Its kinds     headgate install-crds  brings the kinds Queue and PodGroup to it
+    Its queues    headgate queues        says how full they are; explain pod NAME why a pod waits
     Its gates     headgate gates list -A   says which hold pods back; see also gates lift
     Scheduling    headgate config check FILE   says what is wrong with a scheduler configuration
     """

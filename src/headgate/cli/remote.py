@@ -1,10 +1,10 @@
-"""Commands that talk to a cluster: the options that say which one, and the way there."""
+"""Commands that talk to a cluster: the options that say which one, the way there, and tables."""
 
 from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import AsyncIterator, Callable, Generator
+from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from typing import Any, NoReturn, TypeVar
 
 import click
@@ -67,3 +67,10 @@ async def perform(transport: Transport, asking: Generator[Request, Response, R])
     except StopIteration as done:
         result: R = done.value
         return result
+
+
+def print_table(rows: Sequence[tuple[str, ...]]) -> None:
+    """The first row is the head."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        click.echo("   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())

@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from headgate.client.gates.census import GatedPod, Refused, gated_pods, setter_of, tallies
+from headgate.client.gates.census import GatedPod, gated_pods, setter_of, tallies
 from headgate.client.gates.lifting import Lifted, Outcome, lift
+from headgate.client.listing import Refused
 from headgate.client.transport import Request, Response
 
 Object = dict[str, Any]
@@ -169,7 +170,7 @@ def test_pods_are_read_page_by_page_and_again_in_one_piece_if_that_takes_too_lon
 
 
 def test_a_refused_list_says_why() -> None:
-    assert told(gated_pods("ns", ""), answer(403)) == Refused("the server answered 403: said 403")
+    assert told(gated_pods("ns", ""), answer(403)) == Refused("the server answered 403: said 403", 403)
 
 
 def test_a_tally_counts_each_gate_and_knows_the_oldest_pod() -> None:

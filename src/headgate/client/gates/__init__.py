@@ -1,5 +1,6 @@
-"""Scheduling gates over the API: which there are (``census.py``), and how one is lifted from a pod (``lifting.py``).
+"""Scheduling gates over the API: which there are (``census.py``), who set them (``setters.py``), and how one is lifted
+from a pod (``lifting.py``).
 
-Both are pure: generators that yield requests and are sent answers. Whoever runs them sends the requests
+All are pure: generators that yield requests and are sent answers. Whoever runs them sends the requests
 (``cli/gates.py``, controllers of one's own).
 """

@@ -13,7 +13,8 @@ from typing import Any, Final
 
 import msgspec
 
-from headgate.client.gates.census import GatedPod, what_it_said
+from headgate.client.gates.census import GatedPod
+from headgate.client.listing import what_it_said
 from headgate.client.outcome import retry_after_s
 from headgate.client.transport import Request, Response, encode_query
 

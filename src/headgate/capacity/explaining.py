@@ -1,0 +1,257 @@
+"""Why a pod waits, in words and numbers: what holds it, the outermost first, and what would have to happen next.
+
+The queues are asked through the same door as by the scheduler (``queues.py``), after they were rebuilt from lists; here
+is only what the answers mean. A pod that has a node, has ended, or is none of our business is told so plainly. Who
+reads the lists is ``control/survey.py``; how it looks on a screen is ``cli/explain.py``'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from headgate.capacity.names import GATE, GROUP_NAMES, OPT_IN
+from headgate.capacity.queues import Held, Queues, Why
+from headgate.capacity.wording import amount_text
+from headgate.kube import conditions
+from headgate.kube.gates import gate_names
+
+Wire = Mapping[str, Any]
+
+_ENDED: Final = frozenset({"Succeeded", "Failed"})
+_GROUP_WHYS: Final = frozenset({Why.NO_GROUP, Why.GANG_SHORT, Why.NOT_INQUEUE})
+_IN_LINE: Final = frozenset({Why.FULL, Why.WAITING_TURN})
+_AWAITED: Final = {
+    "gate": "somebody else's gate",
+    "queue": "its queue",
+    "group": "its group",
+    "node": "a node",
+    "scheduler": "its scheduler",
+}
+_NEXT: Final[Mapping[Why, str]] = {
+    Why.NO_QUEUE: "queue {queue} has to be created; or the pod made anew for another one",
+    Why.CLOSED: "queue {queue} has to be opened",
+    Why.NOT_LEAF: "the pod has to be made anew for a queue below {queue}, or those have to go",
+    Why.INVALID: "that has to be put right; everything else about the pod is fine as far as is known",
+    Why.NO_GROUP: "its PodGroup has to be created",
+    Why.GANG_SHORT: "more pods of its group have to be created, or be able to go on: a gang starts whole or not at all",
+    Why.NOT_ASKED: 'the gate has to be lifted by hand (headgate gates lift) or the pod made anew with {opt_in}: "true"',
+    Why.PUT_OFF: "whoever refuses to let the gate go has to allow it; it is tried again from time to time",
+    Why.LOST_TURN: "pods in queue {blocker} have to end, or its capability has to grow, until the older promises fit",
+    Why.WAITING_TURN: "the scheduler's next pass; is one at work for {scheduler}?",
+}
+
+
+class Gate(msgspec.Struct, frozen=True):
+    """``by`` and ``since`` (a wire timestamp): as far as managed fields tell."""
+
+    name: str
+    by: str = ""
+    since: str = ""
+
+
+class Hold(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One thing that holds the pod. ``kind``: gate, queue, group, node or scheduler. ``why``: the queue's reason.
+    ``blocker``: the queue, maybe an ancestor, that has no room; amounts as people write them."""
+
+    kind: str
+    name: str
+    text: str
+    why: str = ""
+    by: str = ""
+    since: str = ""
+    blocker: str = ""
+    resource: str = ""
+    asked: str = ""
+    used: str = ""
+    limit: str = ""
+    position: int | None = None
+    """How many stand before it in its queue."""
+
+
+class Explanation(msgspec.Struct, frozen=True):
+    """``state``: waiting, placed, leaving, ended, or foreign (another scheduler's). ``next``: what would have to
+    happen, for each hold that is not over."""
+
+    namespace: str
+    name: str
+    uid: str
+    state: str
+    summary: str
+    scheduler: str
+    queue: str = ""
+    group: str = ""
+    created: str = ""
+    opted_in: bool = False
+    requests: Mapping[str, str] = {}
+    holds: tuple[Hold, ...] = ()
+    next: tuple[str, ...] = ()
+
+
+def explain(
+    pod: Wire,
+    queues: Queues | None,
+    requests: Mapping[str, int],
+    gates: Sequence[Gate],
+    served: Collection[str],
+) -> Explanation:
+    """``queues``: ``None`` if they cannot be known. ``gates``: those of the pod, with who set them. ``served``: the
+    schedulers whose pods go by queues."""
+    metadata, spec, status = (pod.get(part) or {} for part in ("metadata", "spec", "status"))
+    scheduler = spec.get("schedulerName") or "default-scheduler"
+    state, summary = _state(metadata, spec, status, scheduler, served)
+    uid, annotations = str(metadata.get("uid")), metadata.get("annotations") or {}
+    about = Explanation(
+        namespace=metadata.get("namespace") or "",
+        name=metadata.get("name") or "",
+        uid=uid,
+        state=state,
+        summary=summary,
+        scheduler=scheduler,
+        queue=queues.queue_of(uid) if queues is not None else "",
+        group=next((annotations[each] for each in GROUP_NAMES if annotations.get(each)), ""),
+        created=metadata.get("creationTimestamp") or "",
+        opted_in=annotations.get(OPT_IN) == "true",
+        requests={name: amount_text(name, amount) for name, amount in sorted(requests.items())},
+    )
+    if state not in ("waiting", "foreign"):
+        return about
+    found = list(_holds(pod, about, queues, requests, gates))
+    holds = tuple(hold for hold, _ in found)
+    following = tuple(step for _, step in found if step)
+    return msgspec.structs.replace(about, holds=holds, next=following, summary=summary or _headline(holds))
+
+
+def _state(metadata: Wire, spec: Wire, status: Wire, scheduler: str, served: Collection[str]) -> tuple[str, str]:
+    phase, node = status.get("phase") or "Pending", spec.get("nodeName")
+    if phase in _ENDED:
+        return "ended", f"it has ended ({phase}): nothing holds it, and it holds nothing"
+    if metadata.get("deletionTimestamp"):
+        return "leaving", "it is being deleted" + (f", and still on node {node}" if node else "")
+    if node:
+        return "placed", f"it is on node {node} ({phase}): nothing holds it"
+    if scheduler not in served:
+        return "foreign", f"it is none of ours: its scheduler is {scheduler}, and queues are for {', '.join(served)}"
+    return "waiting", ""
+
+
+def _headline(holds: Sequence[Hold]) -> str:
+    kinds = list(dict.fromkeys(hold.kind for hold in holds))
+    return "it waits for " + ", then for ".join(_AWAITED[kind] for kind in kinds)
+
+
+def _holds(
+    pod: Wire, about: Explanation, queues: Queues | None, requests: Mapping[str, int], gates: Sequence[Gate]
+) -> Iterator[tuple[Hold, str]]:
+    """What holds the pod, each with what would have to happen; the outermost first."""
+    strange = [each for each in gates if each.name != GATE or about.state == "foreign"]
+    for each in strange:
+        text = "a gate that is not ours: who set it lifts it, and the queue promises nothing before"
+        yield (
+            Hold("gate", each.name, text, by=each.by, since=each.since),
+            f"{each.by or 'its owner'} has to lift {each.name}",
+        )
+    held = queues.why(about.uid) if queues is not None and about.state == "waiting" else None
+    scheduled = conditions.find((pod.get("status") or {}).get("conditions"), conditions.POD_SCHEDULED) or {}
+    if held is not None and held.why is Why.FOREIGN_GATE and queues is not None:
+        yield _behind(about, queues, requests)
+    elif held is not None and not (
+        held.why is Why.WAITING_TURN and scheduled.get("reason") == conditions.UNSCHEDULABLE
+    ):
+        position = queues.position(about.uid) if queues is not None and held.why in _IN_LINE else None
+        yield _queue_hold(held, position), _next_of(held, about, position)
+    elif not strange:
+        yield _said(pod, about, scheduled)
+
+
+def _queue_hold(held: Held, position: int | None) -> Hold:
+    kind = "group" if held.why in _GROUP_WHYS else "queue"
+    numbers = (
+        [amount_text(held.resource, each) for each in (held.asked, held.used, held.limit)] if held.resource else []
+    )
+    asked, used, limit = numbers or ("", "", "")
+    return Hold(
+        kind,
+        held.queue,
+        held.message,
+        why=held.why.value,
+        blocker=held.blocker,
+        resource=held.resource,
+        asked=asked,
+        used=used,
+        limit=limit,
+        position=position,
+    )
+
+
+def _next_of(held: Held, about: Explanation, position: int | None) -> str:
+    if held.resource and held.why is not Why.LOST_TURN:
+        lacking = amount_text(held.resource, held.used + held.asked - held.limit)
+        needed = amount_text(held.resource, held.used + held.asked)
+        before = f"; {position} before it in queue {held.queue} come first" if position else ""
+        return (
+            f"{lacking} {held.resource} has to become free in queue {held.blocker}, "
+            f"or its capability has to grow from {amount_text(held.resource, held.limit)} to {needed}{before}"
+        )
+    words = _NEXT[held.why].format(queue=held.queue, blocker=held.blocker, opt_in=OPT_IN, scheduler=about.scheduler)
+    return f"{position} before it in queue {held.queue} come first; then {words}" if position else words
+
+
+def _behind(about: Explanation, queues: Queues, requests: Mapping[str, int]) -> tuple[Hold, str]:
+    """What the queue would say if the gates before it were gone."""
+    lack = _lack(about.queue, queues, requests)
+    if lack is None:
+        return Hold(
+            "queue", about.queue, f"queue {about.queue} has room for it as of now, and promises nothing yet"
+        ), ""
+    blocker, resource, used, limit = lack
+    asked = amount_text(resource, requests[resource])
+    shown_used, shown_limit = amount_text(resource, used), amount_text(resource, limit)
+    text = f"queue {blocker} has no room for {asked} {resource} as of now: {shown_used} of {shown_limit} are taken"
+    hold = Hold(
+        "queue",
+        about.queue,
+        text,
+        why=Why.FULL.value,
+        blocker=blocker,
+        resource=resource,
+        asked=asked,
+        used=shown_used,
+        limit=shown_limit,
+    )
+    return hold, f"then queue {blocker} has to have room"
+
+
+def _lack(queue: str, queues: Queues, requests: Mapping[str, int]) -> tuple[str, str, int, int] | None:
+    """The first queue from here upwards without room: it, the resource, what is taken there, and the limit."""
+    while queue:
+        usage, limits = queues.usage(queue), queues.limits(queue).capability
+        for resource, asked in sorted(requests.items()):
+            used = usage.allocated.get(resource, 0) + usage.reserved.get(resource, 0)
+            if asked and resource in limits and used + asked > limits[resource]:
+                return queue, resource, used, limits[resource]
+        queue = queues.parent(queue)
+    return None
+
+
+def _said(pod: Wire, about: Explanation, scheduled: Wire) -> tuple[Hold, str]:
+    """Nothing of ours holds it: what its scheduler said."""
+    nominated = (pod.get("status") or {}).get("nominatedNodeName") or ""
+    message, since = scheduled.get("message") or "", scheduled.get("lastTransitionTime") or ""
+    reason = scheduled.get("reason") or ""
+    if nominated:
+        text = f"node {nominated} is kept for it until other pods have left there"
+        return Hold("node", nominated, text, why=reason, since=since), f"pods have to leave node {nominated}"
+    if reason == conditions.UNSCHEDULABLE:
+        step = "a node has to fit: others leave, a new one comes, or an autoscaler makes one"
+        return Hold("node", "", message, why=reason, since=since), step
+    if gate_names(pod):
+        text = message or "it has scheduling gates"
+        return Hold("scheduler", about.scheduler, text, why=reason, since=since), "its gates have to go"
+    if scheduled.get("status") == "False":
+        step = "it is tried again by itself"
+        return Hold("scheduler", about.scheduler, message or reason, why=reason, since=since), step
+    text = f"scheduler {about.scheduler} has said nothing about it yet"
+    return Hold("scheduler", about.scheduler, text), f"scheduler {about.scheduler} has to be at work"

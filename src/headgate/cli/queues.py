@@ -1,0 +1,137 @@
+"""``headgate queues``: the tree of queues, how full each is, and who waits."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import click
+import msgspec
+
+from headgate.capacity.names import QUEUES, ROOT
+from headgate.capacity.wording import amount_text
+from headgate.cli.logs import log_options
+from headgate.cli.remote import access_or_give_up, cluster_options, give_up, perform, print_table, reach
+from headgate.cli.served import output_option, served_option
+from headgate.client.kubeconfig import Access
+from headgate.client.transport import Unreachable
+from headgate.control.survey import Survey, survey
+from headgate.kube.resource import PODS
+
+_COLUMNS = ("NAME", "STATE", "CAPABILITY", "ALLOCATED", "RESERVED", "WAITING", "SHARE")
+
+
+@click.command(short_help="The tree of queues: how full each is, and who waits.")
+@output_option
+@served_option
+@cluster_options
+@log_options
+def command(output: str, served: tuple[str, ...], kubeconfig: str, context: str) -> None:
+    """Print every queue below its parent: what it may use, what pods on nodes use of it (allocated), what was promised
+    to pods without a node yet (reserved), how many pods wait, and the share of what it deserves.
+
+    It is worked out from lists of pods, queues, PodGroups and namespaces, by the engine that the scheduler uses; the
+    scheduler need not run. What may not be listed is said.
+
+    \b
+    Example:
+      headgate queues
+      headgate queues -o json | jq '.queues[] | select(.waiting > 0)'
+    """
+    access = access_or_give_up("queues", kubeconfig, context)
+    try:
+        found = asyncio.run(_survey(access, served))
+    except Unreachable as problem:
+        give_up("queues", str(problem))
+    if found.lacks(QUEUES):
+        give_up("queues", footer(found))
+    if output == "json":
+        click.echo(msgspec.json.format(msgspec.json.encode(_document(found))).decode())
+        return
+    print_table([_COLUMNS, *(_row(found, name, depth) for name, depth in in_tree(found))])
+    for key, problem_text in sorted(found.problems.items()):
+        click.echo(f"{key}: {problem_text}")
+    for name, count in found.strays.items():
+        click.echo(f"queue/{name}: does not exist; pods that name it: {count}")
+    click.echo(f"\n{footer(found)}; {found.pods} pods of {', '.join(served)}")
+
+
+async def _survey(access: Access, served: tuple[str, ...]) -> Survey:
+    async with reach(access) as transport:
+        return await perform(transport, survey(served))
+
+
+def footer(found: Survey) -> str:
+    """From when it is, and what is missing in it."""
+    lines = [f"missing right: {gap.right}" if gap.right else f"not known: {gap.text}" for gap in found.gaps]
+    return "\n".join([*lines, f"as of revision {found.revision or 'unknown'}"])
+
+
+def in_tree(found: Survey) -> Iterator[tuple[str, int]]:
+    """Queues below their parents; then those that have no place there."""
+    children: dict[str, list[str]] = {}
+    for name, queue in sorted(found.specs.items()):
+        if name != ROOT:
+            children.setdefault(queue.parent, []).append(name)
+    seen: set[str] = set()
+    tops = [ROOT, *(name for name, queue in sorted(found.specs.items()) if queue.parent not in found.specs)]
+    for top in (*tops, *sorted(found.specs)):
+        below = [(top, 0)]
+        while below:
+            name, depth = below.pop()
+            if name not in seen:
+                seen.add(name)
+                yield name, depth
+                below += [(child, depth + 1) for child in reversed(children.get(name, []))]
+
+
+def _row(found: Survey, name: str, depth: int) -> tuple[str, ...]:
+    usage = found.queues.usage(name)
+    used = (_amounts(usage.allocated), _amounts(usage.reserved), str(usage.waiting), f"{usage.share:.2f}")
+    return (
+        "  " * depth + name,
+        found.specs[name].state,
+        _amounts(found.specs[name].capability),
+        *(("?",) * len(used) if found.lacks(PODS) else used),
+    )
+
+
+def _amounts(amounts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {text}" for name, text in _texts(amounts).items()) or "-"
+
+
+def _texts(amounts: Mapping[str, int]) -> dict[str, str]:
+    return {name: amount_text(name, amount) for name, amount in sorted(amounts.items()) if amount}
+
+
+def _document(found: Survey) -> dict[str, Any]:
+    return {
+        "revision": found.revision,
+        "missing": found.gaps,
+        "problems": dict(sorted(found.problems.items())),
+        "strays": found.strays,
+        "queues": [_fields(found, name) for name, _ in in_tree(found)],
+    }
+
+
+def _fields(found: Survey, name: str) -> dict[str, Any]:
+    queue, usage, limits = found.specs[name], found.queues.usage(name), found.queues.limits(name)
+    used = {
+        "allocated": _texts(usage.allocated),
+        "reserved": _texts(usage.reserved),
+        "inqueue": _texts(usage.inqueue),
+        "waiting": usage.waiting,
+        "share": round(usage.share, 4),
+    }
+    return {
+        "name": name,
+        "parent": queue.parent,
+        "state": queue.state,
+        "priority": queue.priority,
+        "capability": {name: amount_text(name, amount) for name, amount in sorted(queue.capability.items())},
+        "limits": {name: amount_text(name, amount) for name, amount in sorted(limits.capability.items())},
+        "deserved": _texts(limits.deserved),
+        "guarantee": _texts(limits.guarantee),
+        **({} if found.lacks(PODS) else used),
+    }

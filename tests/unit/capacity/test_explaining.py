@@ -1,0 +1,161 @@
+"""What is said about a pod that waits, and about one that does not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from headgate.capacity.explaining import Explanation, Gate, explain
+from headgate.capacity.names import GATE, GROUP_NAMES, OPT_IN
+from queueing import House, a_group, a_queue, a_task, stamped
+
+Wire = dict[str, Any]
+FOREIGN = "example.com/approval"
+SERVED = ("headgate", "volcano")
+TREE = (a_queue("eng", cpu=4), a_queue("a", parent="eng"), a_queue("b", cpu=3, parent="eng"))
+
+
+def a_pod(name: str, *gates: str, condition: Wire | None = None, **spec: Any) -> Wire:
+    metadata = {"name": name, "namespace": "ns", "uid": f"u-{name}", "annotations": {OPT_IN: "true"}}
+    conditions = [{"type": "PodScheduled", "status": "False", **condition}] if condition else []
+    listed = [{"name": each} for each in gates]
+    return {
+        "metadata": metadata,
+        "spec": {"schedulerName": "headgate", "schedulingGates": listed, **spec},
+        "status": {"conditions": conditions},
+    }
+
+
+def told(house: House | None, pod: Wire, cpu: int = 1) -> Explanation:
+    gates = [Gate(each["name"], "boss") for each in pod["spec"]["schedulingGates"]]
+    return explain(pod, house.queues if house else None, {"cpu": cpu * 1000}, gates, SERVED)
+
+
+def test_a_full_ancestor_is_named_with_what_is_asked_taken_and_allowed() -> None:
+    house = House(*TREE, a_task("run", 3, queue="a", node_name="n"), a_task("wait", 2, queue="b"))
+    about = told(house, a_pod("wait", GATE), 2)
+    (hold,) = about.holds
+    assert (about.state, about.queue, about.summary) == ("waiting", "b", "it waits for its queue")
+    assert (hold.kind, hold.why, hold.name, hold.blocker) == ("queue", "QueueFull", "b", "eng")
+    assert (hold.resource, hold.asked, hold.used, hold.limit, hold.position) == ("cpu", "2", "3", "4", 0)
+    assert about.next == ("1 cpu has to become free in queue eng, or its capability has to grow from 4 to 5",)
+
+
+def test_what_was_promised_counts_as_taken() -> None:
+    promised = stamped(a_task("promised", 3, queue="a"), "a")
+    about = told(House(*TREE, promised, a_task("wait", 2, queue="b")), a_pod("wait", GATE), 2)
+    assert about.holds[0].used == "3"
+    assert told(House(*TREE, promised), a_pod("promised")).holds[0].kind == "scheduler"
+
+
+def test_the_position_counts_those_before_it_in_its_queue() -> None:
+    waiting = [a_task(f"w{i}", 5, queue="b", created_s=i) for i in range(3)]
+    about = told(House(*TREE, *waiting), a_pod("w2", GATE), 5)
+    assert about.holds[0].position == 2
+    assert about.next[0].endswith("; 2 before it in queue b come first")
+
+
+def test_a_foreign_gate_comes_first_and_behind_it_what_the_queue_says_as_of_now() -> None:
+    gates = (FOREIGN, GATE)
+    house = House(*TREE, a_task("run", 3, queue="a", node_name="n"), a_task("held", 2, queue="b", gates=gates))
+    about = told(house, a_pod("held", *gates), 2)
+    gate, queue = about.holds
+    assert about.summary == "it waits for somebody else's gate, then for its queue"
+    assert (gate.kind, gate.name, gate.by) == ("gate", FOREIGN, "boss")
+    assert (queue.kind, queue.blocker, queue.used, queue.limit) == ("queue", "eng", "3", "4")
+    assert about.next == (f"boss has to lift {FOREIGN}", "then queue eng has to have room")
+    house.queues.task_removed("u-run")
+    roomy = told(house, a_pod("held", *gates), 2)
+    assert roomy.holds[1].text == "queue b has room for it as of now, and promises nothing yet"
+    assert len(roomy.next) == 1
+
+
+def test_a_pod_with_its_queues_leave_is_told_what_the_scheduler_said() -> None:
+    house = House(*TREE, stamped(a_task("p", queue="a"), "a"))
+    said = {"reason": "Unschedulable", "message": "0/3 nodes are available", "lastTransitionTime": "then"}
+    (hold,) = told(house, a_pod("p", condition=said)).holds
+    assert (hold.kind, hold.text, hold.since) == ("node", "0/3 nodes are available", "then")
+    nominated = a_pod("p", condition=said)
+    nominated["status"]["nominatedNodeName"] = "n7"
+    about = told(house, nominated)
+    assert (about.holds[0].name, about.next) == ("n7", ("pods have to leave node n7",))
+    failed = told(house, a_pod("p", condition={"reason": "SchedulerError", "message": "no luck"})).holds[0]
+    assert (failed.kind, failed.text) == ("scheduler", "no luck")
+    assert "has said nothing" in told(house, a_pod("p")).holds[0].text
+
+
+def test_a_pod_that_did_not_opt_in_and_fits_nowhere_waits_for_a_node_not_for_its_turn() -> None:
+    house = House(*TREE, a_task("p", queue="a", opted_in=False))
+    said = {"reason": "Unschedulable", "message": "0/3 nodes are available"}
+    assert told(house, a_pod("p", condition=said)).holds[0].kind == "node"
+    assert told(house, a_pod("p")).holds[0].why == "WaitingForTurn"
+
+
+REASONS = {
+    "QueueNotFound": (a_task("p", queue="gone"), "queue gone has to be created"),
+    "QueueClosed": (a_task("p", queue="shut"), "queue shut has to be opened"),
+    "QueueNotLeaf": (a_task("p", queue="eng"), "made anew for a queue below eng"),
+    "QueueInvalid": (a_task("p", queue="lost"), "that has to be put right"),
+    "PodGroupNotFound": (a_task("p", group="absent"), "its PodGroup has to be created"),
+    "NotEnoughTasks": (a_task("p", group="pair"), "more pods of its group"),
+    "GateWithoutAnnotation": (a_task("p", queue="a", opted_in=False, gates=(GATE,)), "headgate gates lift"),
+    "WaitingForTurn": (a_task("p", queue="a"), "is one at work for headgate?"),
+}
+
+
+@pytest.mark.parametrize(("task", "words"), REASONS.values(), ids=REASONS)
+def test_every_reason_says_what_has_to_happen(task: Any, words: str, request: pytest.FixtureRequest) -> None:
+    others = (a_queue("shut", state="Closed"), a_queue("lost", parent="nobody"), a_group("pair", "a", minimum=2))
+    about = told(House(*TREE, *others, task), a_pod("p", *task.gates))
+    assert about.holds[0].why in request.node.name
+    assert words in about.next[0]
+
+
+def test_a_removal_that_was_refused_and_a_turn_that_was_lost_say_so() -> None:
+    house = House(*TREE, a_task("p", queue="a"))
+    house.admit()
+    house.queues.refused("u-p", 2e9, "a webhook says no")
+    about = told(house, a_pod("p", GATE))
+    assert (about.holds[0].why, "a webhook says no" in about.holds[0].text) == ("GateRemovalRefused", True)
+    house = House(a_queue("q", cpu=4), stamped(a_task("p", 4, queue="q"), "q"))
+    house.show(a_queue("q", cpu=1))
+    about = told(house, a_pod("p"))
+    assert (about.holds[0].why, about.next[0].startswith("pods in queue q have to end")) == ("LostTurn", True)
+
+
+ELSEWHERE = {
+    "ended": ({"status": {"phase": "Succeeded"}}, "it has ended (Succeeded)"),
+    "leaving": ({"metadata": {"deletionTimestamp": "now"}}, "it is being deleted"),
+    "placed": ({"spec": {"nodeName": "n1"}, "status": {"phase": "Running"}}, "it is on node n1 (Running)"),
+}
+
+
+@pytest.mark.parametrize(("parts", "words"), ELSEWHERE.values(), ids=ELSEWHERE)
+def test_a_pod_that_does_not_wait_is_told_so_plainly(parts: Wire, words: str, request: pytest.FixtureRequest) -> None:
+    pod = a_pod("p")
+    for part, fields in parts.items():
+        pod[part].update(fields)
+    about = told(None, pod)
+    assert about.state in request.node.name
+    assert about.summary.startswith(words)
+    assert (about.holds, about.next) == ((), ())
+
+
+def test_a_pod_of_another_scheduler_is_none_of_ours_but_its_gates_are_shown() -> None:
+    about = told(None, a_pod("p", FOREIGN, GATE, schedulerName="other"))
+    assert about.state == "foreign"
+    assert "its scheduler is other" in about.summary
+    assert [hold.name for hold in about.holds] == [FOREIGN, GATE]
+
+
+def test_without_queues_the_condition_of_the_pod_is_all_there_is() -> None:
+    said = {"reason": "SchedulingGated", "message": "queue a has no room"}
+    about = told(None, a_pod("p", GATE, condition=said))
+    assert (about.holds[0].text, about.holds[0].why) == ("queue a has no room", "SchedulingGated")
+
+
+def test_the_group_of_a_pod_is_named() -> None:
+    pod = a_pod("p", GATE)
+    pod["metadata"]["annotations"][GROUP_NAMES[0]] = "train"
+    assert told(None, pod).group == "train"
