@@ -1,8 +1,9 @@
 """The order of queues and of jobs: tuples that compare, the least first. Made of API fields and of what is in use.
 
-Queues: priority, then the lesser share of what they deserve, then those that deserve something, age, name. Jobs (a
-PodGroup, or a pod without one): those let in by half, priority, gangs that are not whole before those that are, the
-lesser dominant share, age, name. Pods within a job: priority, age, name.
+Queues: priority, then the lesser share of what they deserve, then those that deserve something, age, name; with
+``proportion`` the share is what a queue uses for each unit of its weight, since the cluster, which may grow, is no
+measure. Jobs (a PodGroup, or a pod without one): those let in by half, priority, gangs that are not whole before those
+that are, the lesser dominant share, age, name. Pods within a job: priority, age, name.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any, Final
 from headgate.capacity.groups import Gang
 from headgate.capacity.ledger import Account
 from headgate.capacity.queue import Amounts
-from headgate.capacity.settings import DRF, GANG, PRIORITY, Settings
+from headgate.capacity.settings import DRF, GANG, PRIORITY, PROPORTION, Settings
 from headgate.capacity.task import Task
 from headgate.capacity.tree import Branch
 from headgate.kube.amounts import CPU, EPHEMERAL_STORAGE, MEMORY
@@ -31,6 +32,12 @@ def share_of(deserved: Amounts, account: Account) -> float:
     return max(_ratio(account.used(resource), amount) for resource, amount in deserved.items())
 
 
+def weighted_share(weight: int, account: Account) -> float:
+    """How much a queue uses or was promised, for each unit of its weight, where that is most."""
+    used = {name: account.used(name) for name in (*account.allocated, *account.reserved)}
+    return dominant_share(used, {}) / max(weight, 1)
+
+
 def _ratio(used: int, of: int) -> float:
     if of:
         return used / of
@@ -42,6 +49,7 @@ class Order:
 
     def __init__(self, settings: Settings) -> None:
         self._by_queue = bool(settings.order("queueOrder"))
+        self._by_weight = PROPORTION in settings.order("queueOrder")
         self._by_priority = PRIORITY in settings.order("taskOrder")
         self._parts = tuple(_JOB_PARTS[name] for name in settings.order("jobOrder") if name in _JOB_PARTS)
         self.is_atomic = settings.gang_atomic and GANG in settings.plugins
@@ -51,6 +59,8 @@ class Order:
         queue = branch.spec
         if not self._by_queue:
             return (0, 0.0, False, queue.created_s, branch.name)
+        if self._by_weight:
+            return (-queue.priority, weighted_share(queue.weight, account), False, queue.created_s, branch.name)
         share = share_of(branch.deserved, account)
         return (-queue.priority, share, not any(branch.deserved.values()), queue.created_s, branch.name)
 

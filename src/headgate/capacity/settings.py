@@ -23,6 +23,8 @@ PRIORITY: Final = "priority"
 GANG: Final = "gang"
 DRF: Final = "drf"
 CONFORMANCE: Final = "conformance"
+CAPACITY: Final = "capacity"
+PROPORTION: Final = "proportion"
 ACTIONS: Final = (ENQUEUE, ALLOCATE, BACKFILL, PREEMPT, RECLAIM)
 
 SERVES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -32,8 +34,8 @@ SERVES: Final[Mapping[str, tuple[str, ...]]] = {
     "overcommit": ("jobEnqueued",),
     DRF: ("jobOrder", "preemptable"),
     "predicates": ("predicate",),
-    "capacity": ("queueOrder", "allocatable", "jobEnqueued", "preemptive", "reclaimable"),
-    "proportion": ("queueOrder", "allocatable", "jobEnqueued", "overused", "preemptive", "reclaimable"),
+    CAPACITY: ("queueOrder", "allocatable", "jobEnqueued", "preemptive", "reclaimable"),
+    PROPORTION: ("queueOrder", "allocatable", "jobEnqueued", "overused", "preemptive", "reclaimable"),
     "nodeorder": ("nodeOrder",),
     "binpack": ("nodeOrder",),
 }
@@ -59,7 +61,7 @@ Tiers = tuple[tuple[Plugin, ...], ...]
 DEFAULT_ACTIONS: Final = (ENQUEUE, ALLOCATE, BACKFILL, PREEMPT)
 DEFAULT_TIERS: Final[Tiers] = (
     (Plugin(PRIORITY), Plugin(GANG, frozenset({"preemptable"})), Plugin(CONFORMANCE)),
-    (Plugin(DRF, frozenset({"preemptable"})), Plugin("predicates"), Plugin("capacity"), Plugin("nodeorder")),
+    (Plugin(DRF, frozenset({"preemptable"})), Plugin("predicates"), Plugin(CAPACITY), Plugin("nodeorder")),
 )
 
 
@@ -112,7 +114,7 @@ class Settings(msgspec.Struct, frozen=True):
     @property
     def ancestor_reclaim_level(self) -> int:
         """How many levels above a leaf may say that it deserves more."""
-        return int(self._argument("capacity", "ancestorReclaimLevel", 0))
+        return int(self._argument(CAPACITY, "ancestorReclaimLevel", 0))
 
     @property
     def overcommit_factor(self) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from headgate.capacity.settings import DEFAULTS, SERVES, SWITCHED, Plugin, Settings
+from queueing import House, a_queue, a_task
 
 
 def test_tiers_vote_in_their_order_and_without_those_that_are_switched_off() -> None:
@@ -32,6 +33,18 @@ def test_arguments_stand_under_their_own_names() -> None:
     settings = Settings(tiers=((Plugin("overcommit", arguments=factor), Plugin("capacity", arguments=level)),))
     assert (settings.overcommit_factor, settings.ancestor_reclaim_level) == (2.5, 2)
     assert Settings(tiers=((Plugin("overcommit"),),)).overcommit_factor == 1.2
+
+
+def test_with_proportion_queues_take_turns_by_their_weights() -> None:
+    settings = Settings(tiers=((Plugin("proportion"),),))
+    tasks = [a_task(f"{queue}{i}", queue=queue, created_s=i) for queue in "ab" for i in range(4)]
+    house = House(a_queue("a", weight=1), a_queue("b", weight=3), *tasks, settings=settings)
+    assert house.admit() == ["a0", "b0", "b1", "b2", "a1", "b3", "a2", "a3"]
+
+
+def test_without_a_plugin_that_has_limits_queues_have_none() -> None:
+    settings = Settings(tiers=((Plugin("priority"),),))
+    assert House(a_queue("a", cpu=1), a_task("p", 5, queue="a"), settings=settings).admit() == ["p"]
 
 
 def test_whatever_can_be_switched_off_is_served_by_some_plugin() -> None:

@@ -195,6 +195,10 @@ def _configurations(
 def _gaps(settings: Settings) -> list[str]:
     """What is probably missing."""
     gaps = []
+    if settings.overcommit_factor is not None:
+        gaps.append(
+            "overcommit: changes nothing: queues let groups in, and the size of the cluster, which may grow, does not"
+        )
     if not settings.runs(ALLOCATE):
         gaps.append("actions: without allocate no pod that asks for anything is placed")
     if not settings.has_limits:
