@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
+from msgspec.structs import replace
 
 from headgate.cli.plugins import Build, Found, find_plugins
 from headgate.cli.scheduler_config import read_configuration
@@ -37,7 +37,7 @@ def default_configuration(names: Sequence[str], found: Found) -> Configuration:
     read = parse_configuration(document, found.registry)
     assert isinstance(read, Configuration), read
     chosen = (queue_profile(each.name) if each.name in QUEUE_SCHEDULERS else each for each in read.profiles)
-    return msgspec.structs.replace(read, profiles=tuple(chosen))
+    return replace(read, profiles=tuple(chosen))
 
 
 def configuration_of(file: Path, found: Found, names: Sequence[str]) -> Configuration | str:
@@ -56,6 +56,7 @@ def maker(configuration: Configuration, found: Found, features: Features) -> Mak
     readiness = features.pod_scheduling_readiness
     makers["SchedulingGates"] = lambda args, cluster: SchedulingGates(enabled=readiness)
     queueing = Queueing(features.queue_allocation_gate, time.time)
+    configuration = _featured(configuration, features)
 
     def make(complain: Complain) -> Scheduler:
         metrics = Metrics(time.perf_counter, day=time.time)
@@ -66,6 +67,17 @@ def maker(configuration: Configuration, found: Found, features: Features) -> Mak
     except Exception as error:  # whatever a stranger's class does with arguments that it does not like
         return f"the configuration names a plugin that cannot be made: {error}"
     return make
+
+
+def _featured(configuration: Configuration, features: Features) -> Configuration:
+    """What feature gates say about queues is part of what queues are told."""
+    profiles = (
+        profile
+        if profile.queues is None
+        else replace(profile, queues=replace(profile.queues, gang_atomic=features.gang_atomic_ungate))
+        for profile in configuration.profiles
+    )
+    return replace(configuration, profiles=tuple(profiles))
 
 
 def _foreign(build: Build) -> Maker:

@@ -17,7 +17,6 @@ import msgspec
 from headgate.capacity.names import GATE, OPT_IN
 from headgate.capacity.queues import Held, Queues
 from headgate.capacity.stamp import Stamp, write_stamp
-from headgate.capacity.task import Task, read_annotations
 from headgate.kube import conditions, gates
 from headgate.kube.timestamps import format_micro_time
 from headgate.scheduling import events, telling
@@ -29,6 +28,7 @@ from headgate.scheduling.plugins.queue_allocation import QueueAllocation
 from headgate.scheduling.pod import Pod
 from headgate.scheduling.queue import SchedulingQueue
 from headgate.scheduling.queued import Where
+from headgate.scheduling.tasks import task_of
 from headgate.waiting.heap import Heap
 
 WAITING_FOR_QUEUE: Final = "WaitingForQueue"
@@ -79,7 +79,7 @@ class Admitting:
         """Whether a removal that was under way is confirmed by this."""
         if pod.scheduler_name not in self._names:
             return False
-        self.queues.task_applied(self._task(pod))
+        self.queues.task_applied(task_of(pod, enabled=self._enabled))
         if GATE in pod.gates:
             if not self._enabled and pod.annotations.get(OPT_IN) == "true" and len(pod.gates) == 1:
                 self._releasing.put(pod.uid, (-pod.priority, pod.created_s, pod.namespace, pod.name))
@@ -94,25 +94,6 @@ class Admitting:
         self._unsaid.pop(uid, None)
         self._refusals.pop(uid, None)
         self._releasing.discard(uid)
-
-    def _task(self, pod: Pod) -> Task:
-        fields = read_annotations(pod.annotations, pod.uid)
-        return Task(
-            uid=pod.uid,
-            namespace=pod.namespace,
-            name=pod.name,
-            requests=pod.shape.requests,
-            priority=pod.priority,
-            created_s=pod.created_s,
-            group=fields.group,
-            queue=fields.queue,
-            role=fields.role,
-            opted_in=fields.opted_in and self._enabled,
-            gates=pod.gates if self._enabled else tuple(each for each in pod.gates if each != GATE),
-            stamp=fields.stamp,
-            node_name=pod.node_name,
-            leaving=pod.deleting or pod.terminal,
-        )
 
     # The step
 

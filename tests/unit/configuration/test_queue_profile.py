@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from headgate.capacity.names import POD_GROUPS, QUEUES
 from headgate.capacity.settings import DEFAULTS, Argument, Plugin, Settings
 from headgate.cli.plugins import find_plugins
-from headgate.cli.scheduler import default_configuration
+from headgate.cli.scheduler import default_configuration, maker
+from headgate.kube.features import Features
 from headgate.scheduling.cluster import Cluster
 from headgate.scheduling.configuration.queue_profile import queue_profile
 from headgate.scheduling.configuration.registry import DEFAULT_ENABLED, Entry, with_plugins
@@ -18,7 +20,9 @@ from headgate.scheduling.configuration.values import (
     VolumeBindingArgs,
     Weighted,
 )
+from headgate.scheduling.effects import LiftGate
 from headgate.scheduling.profile import assemble
+from unit.scheduling.queued_world import a_gated_pod, a_group, a_queue
 
 
 def profile(*plugins: Plugin, actions: tuple[str, ...] = ("allocate",), **more: Any) -> Profile:
@@ -106,3 +110,21 @@ def test_a_plugin_from_elsewhere_cannot_take_the_name_of_one() -> None:
     joined = with_plugins([Entry("BinPack", frozenset({"score"}), "stranger")])
     assert isinstance(joined, str)
     assert "built-in" in joined
+
+
+def test_the_feature_gate_for_whole_gangs_reaches_the_queues() -> None:
+    found = find_plugins([])
+    for gate in (True, False):
+        features = Features(gang_atomic_ungate=gate)
+        make = maker(default_configuration(("headgate",), found), found, features)
+        assert not isinstance(make, str)
+        scheduler = make(lambda problem: None)
+        pair = a_group("pair", 2)
+        queue = a_queue("q", "1")
+        for resource, wire in ((QUEUES, queue), (POD_GROUPS, pair)):
+            scheduler.object_applied(resource, wire, 0.0)
+        for name in ("a", "b"):
+            pod = a_gated_pod(name, group="pair", schedulerName="headgate")
+            scheduler.pod_applied(pod, 0.0)
+        lifts = [each for each in scheduler.step(0.0, 10) if isinstance(each, LiftGate)]
+        assert len(lifts) == (0 if gate else 1), "half of the pair fits"
