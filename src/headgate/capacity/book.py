@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from headgate.capacity.groups import PENDING, Gang
+from headgate.capacity.groups import Gang
 from headgate.capacity.ledger import Column, Ledger
 from headgate.capacity.line import Line
 from headgate.capacity.lineup import Lineup
 from headgate.capacity.names import DEFAULT
 from headgate.capacity.order import Key, Order
+from headgate.capacity.phases import PENDING
 from headgate.capacity.promises import Promises
 from headgate.capacity.record import HELD, Ask, Record, Standing, ask_of, classify
 from headgate.capacity.settings import Settings

@@ -17,7 +17,6 @@ from headgate.capacity.record import HELD, Ask, Record, Standing
 from headgate.capacity.task import Task
 from headgate.waiting.heap import Heap
 
-PENDING: Final = "Pending"
 LEAST_MINIMUM: Final = 1
 
 

@@ -2,21 +2,18 @@
 
 Quota is the queue's, not the cluster's: nodes have no say here, and a resource that nobody limits is unlimited. What a
 change touches is worked out from there downwards, never from the root, and each branch has a path of its own: no list
-is shared between siblings. How much is in use is ``ledger.py``'s.
+is shared between siblings. What is a problem is ``rules.py``'s to say; how much is in use, ``ledger.py``'s.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import combinations
 from typing import Final
 
-from headgate.capacity.names import MAX_DEPTH, ROOT
+from headgate.capacity.names import ROOT
 from headgate.capacity.queue import OPEN, Amounts, Queue
-from headgate.capacity.wording import amount_text
+from headgate.capacity.rules import Problem, climb, find_disorder, find_excess
 
-_MAX_PATH: Final = 32
-"""Of a chain of parents that is followed. Beyond ``MAX_DEPTH`` nothing is granted; this only bounds hostile chains."""
 _NOTHING: Final = Queue("")
 
 
@@ -91,7 +88,7 @@ class Tree:
         """Everything that a change of one queue may reach: what is below it; its siblings if something else is kept
         for it; its parents, which may have become leaves or ceased to be."""
         after = branch.queue
-        branch.disorder = _find_disorder(branch.spec)
+        branch.disorder = _disorder(branch.spec)
         parents: list[str] = []
         siblings: list[str] = []
         for queue, sign in ((before, -1), (after, +1)):
@@ -100,7 +97,7 @@ class Tree:
             parent = self.branches.setdefault(queue.parent, Branch(queue.parent))
             parents.append(parent.name)
             (parent.children.add if sign > 0 else parent.children.discard)(branch.name)
-            kept = {} if _find_disorder(queue) else queue.guarantee
+            kept = {} if _disorder(queue) else queue.guarantee
             _add(parent.guaranteed, kept, sign)
             if any(resource in parent.limits for resource in kept) and _guarantee(before) != _guarantee(after):
                 siblings += parent.children
@@ -118,45 +115,29 @@ class Tree:
         """Work out anew all below ``top``, and below the others where it makes a difference."""
         touched: dict[str, None] = {}
         for name in dict.fromkeys((top, *others)):
-            below = [name]
+            below, seen = [name], {name}  # parents may lead in a circle
             for each in below:
-                if each in touched and each != name:
-                    continue
                 branch = self.branches[each]
                 has_changed = self._work_out(branch)
                 if has_changed or each == name or name == top:
                     touched[each] = None
                 if has_changed or name == top:
-                    below += sorted(branch.children)
+                    below += sorted(branch.children - seen)
+                    seen |= branch.children
         return list(touched)
 
     def _work_out(self, branch: Branch) -> bool:
         before = (branch.path, branch.limits, branch.deserved, branch.problem)
-        branch.path, chain_problem = self._climb(branch.name)
+        branch.path, detour = climb(branch.name, self._parent_of)
         parent = self.branches[branch.path[1]] if len(branch.path) > 1 else None
         branch.limits = self._limits(branch, parent)
         branch.deserved = _deserved(branch.spec, branch.limits)
-        branch.problem = self._find_problem(branch, parent, chain_problem)
+        branch.problem = self._find_problem(branch, parent, detour)
         return before != (branch.path, branch.limits, branch.deserved, branch.problem)
 
-    def _climb(self, name: str) -> tuple[tuple[str, ...], str]:
-        """The path, and what is wrong with it."""
-        path = [name]
-        while path[-1] != ROOT:
-            branch = self.branches.get(path[-1])
-            if branch is None or branch.queue is None:
-                if len(path) == 1:
-                    return (name,), f"queue {name} does not exist"
-                return tuple(path[:-1]), f"its parent queue {path[-1]} does not exist" if len(path) == 2 else ""
-            parent = branch.queue.parent
-            if parent in path:
-                ring = [*path[path.index(parent) :], parent]
-                return tuple(path), "its parents lead in a circle: " + " -> ".join(ring)
-            if len(path) == _MAX_PATH:
-                return tuple(path), f"it is more than {MAX_DEPTH} levels below {ROOT}"
-            path.append(parent)
-        too_deep = len(path) - 1 > MAX_DEPTH
-        return tuple(path), f"it is {len(path) - 1} levels below {ROOT}; {MAX_DEPTH} are allowed" if too_deep else ""
+    def _parent_of(self, name: str) -> str | None:
+        branch = self.branches.get(name)
+        return None if branch is None or branch.queue is None else branch.queue.parent
 
     def _limits(self, branch: Branch, parent: Branch | None) -> Amounts:
         limits = dict(branch.spec.capability) if self._has_limits else {}
@@ -167,24 +148,15 @@ class Tree:
             limits[resource] = min(limits.get(resource, free), free)
         return limits
 
-    def _find_problem(self, branch: Branch, parent: Branch | None, chain_problem: str) -> str:
-        own = branch.disorder or chain_problem or self._find_excess(branch)
-        if own or parent is None:
+    def _find_problem(self, branch: Branch, parent: Branch | None, detour: str) -> str:
+        if branch.queue is None:
+            return "" if branch.name == ROOT else detour
+        own = branch.disorder or (f"spec.parent: {detour}" if detour else "")
+        if not own and parent is not None:
+            own = _first(find_excess(branch.queue, (self.branches[name].spec for name in branch.path[1:])))
+        if own or parent is None or not parent.problem:
             return own
-        if not parent.problem:
-            return ""
         return parent.problem if parent.problem.startswith("queue ") else f"queue {parent.name}: {parent.problem}"
-
-    def _find_excess(self, branch: Branch) -> str:
-        for resource, amount in branch.spec.capability.items():
-            for name in branch.path[1:]:
-                above = self.branches[name].spec.capability.get(resource)
-                if above is not None and amount > above:
-                    mine, its = amount_text(resource, amount), amount_text(resource, above)
-                    return f"its capability of {mine} {resource} is more than the {its} of its ancestor {name}"
-                if above is not None:
-                    break
-        return ""
 
 
 def _guarantee(queue: Queue | None) -> tuple[str, Amounts] | None:
@@ -203,14 +175,9 @@ def _deserved(queue: Queue, limits: Amounts) -> Amounts:
     return found
 
 
-def _find_disorder(queue: Queue) -> str:
-    if queue.problem:
-        return queue.problem
-    ordered = (("guarantee", queue.guarantee), ("deserved", queue.deserved), ("capability", queue.capability))
-    for (lower, amounts), (upper, bounds) in combinations(ordered, 2):
-        for resource, amount in amounts.items():
-            bound = bounds.get(resource)
-            if bound is not None and amount > bound:
-                mine, its = amount_text(resource, amount), amount_text(resource, bound)
-                return f"its {lower} of {mine} {resource} is more than its {upper} of {its}"
-    return ""
+def _disorder(queue: Queue) -> str:
+    return queue.problem or _first(find_disorder(queue))
+
+
+def _first(problems: list[Problem]) -> str:
+    return str(problems[0]) if problems else ""

@@ -95,7 +95,7 @@ def test_best_effort_pods_need_an_open_queue_and_nothing_else() -> None:
         ([a_queue("default", state="Closed")], Why.CLOSED, "queue default is Closed"),
         ([a_queue("default", state="Closing")], Why.CLOSED, "queue default is Closing"),
         ([a_queue("default"), a_queue("below", parent="default")], Why.NOT_LEAF, "has queues below it"),
-        ([a_queue("default", parent="lost")], Why.INVALID, "its parent queue lost does not exist"),
+        ([a_queue("default", parent="lost")], Why.INVALID, "spec.parent: queue lost does not exist"),
         ([a_queue("default", cpu="nan")], Why.INVALID, "spec.capability.cpu: quantities must match"),
         ([a_queue("default", cpu="-1")], Why.INVALID, "-1 is less than nothing"),
     ],

@@ -1,0 +1,140 @@
+"""The tree of queues: limits that come down from ancestors, what is kept for siblings, and broken branches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from headgate.capacity.queue import Queue, read_queue
+from headgate.capacity.tree import Tree
+from queueing import a_queue, amounts
+
+
+def a_tree(*queues: Queue) -> Tree:
+    tree = Tree()
+    for queue in queues:
+        tree.apply(queue)
+    return tree
+
+
+def cpu(milli: int) -> dict[str, int]:
+    return {"cpu": milli}
+
+
+def test_a_queue_inherits_what_it_does_not_limit_itself() -> None:
+    tree = a_tree(Queue("top", capability={"cpu": 4000, "memory": 8}), Queue("leaf", "top", capability=cpu(2000)))
+    assert tree.branches["leaf"].limits == {"cpu": 2000, "memory": 8}
+
+
+def test_nothing_is_limited_that_nobody_limits() -> None:
+    tree = a_tree(Queue("top"), Queue("leaf", "top"))
+    assert tree.branches["leaf"].limits == {}
+
+
+def test_what_is_guaranteed_to_siblings_is_not_for_others() -> None:
+    tree = a_tree(
+        Queue("root", "", capability=cpu(10_000)),
+        Queue("a", guarantee=cpu(3000)),
+        Queue("b", guarantee=cpu(2000), capability=cpu(9000)),
+        Queue("c"),
+    )
+    assert [tree.branches[name].limits["cpu"] for name in "abc"] == [8000, 7000, 5000]
+    tree.apply(Queue("a"))
+    assert [tree.branches[name].limits["cpu"] for name in "abc"] == [8000, 9000, 8000]
+    tree.remove("b")
+    assert tree.branches["c"].limits == cpu(10_000)
+
+
+def test_guarantees_beyond_the_parent_leave_each_its_own() -> None:
+    tree = a_tree(Queue("top", capability=cpu(2000)), *(Queue(name, "top", guarantee=cpu(2000)) for name in "ab"))
+    assert tree.branches["a"].limits == cpu(2000)
+
+
+def test_what_is_deserved_is_within_the_limit_and_at_least_what_is_guaranteed() -> None:
+    tree = a_tree(Queue("top", capability=cpu(2000)), Queue("a", "top", deserved={"cpu": 5000, "gpu": 1}))
+    assert tree.branches["a"].deserved == {"cpu": 2000, "gpu": 1}
+    tree = a_tree(Queue("a", guarantee=cpu(1000)))
+    assert tree.branches["a"].deserved == cpu(1000)
+
+
+def test_siblings_do_not_share_their_ancestors_u24() -> None:
+    chain = [Queue("a"), Queue("b", "a"), Queue("c", "b"), Queue("d", "c")]
+    tree = a_tree(*chain, *(Queue(f"leaf-{number}", "d") for number in range(4)))
+    for number in range(4):
+        assert tree.path(f"leaf-{number}") == (f"leaf-{number}", "d", "c", "b", "a", "root")
+
+
+@pytest.mark.parametrize(
+    ("queues", "problems"),
+    [
+        ([Queue("a", "b"), Queue("b", "a"), Queue("c", "a")], {"a": "circle", "b": "circle", "c": "circle"}),
+        ([Queue("a", "a"), Queue("b", "a")], {"a": "a -> a", "b": "circle"}),
+        ([Queue("a", "lost"), Queue("b", "a")], {"a": "queue lost does not exist", "b": "lost does not exist"}),
+        ([Queue("a", guarantee=cpu(2), deserved=cpu(1)), Queue("b", "a")], {"a": "its deserved", "b": "queue a: "}),
+        ([Queue("a", deserved=cpu(2), capability=cpu(1))], {"a": "its capability"}),
+        ([Queue("a", capability=cpu(1)), Queue("b", "a", capability=cpu(2))], {"b": "the capability of the queue a"}),
+        (
+            [Queue("a"), *(Queue(name, above) for above, name in zip("abcdef", "bcdefg", strict=True))],
+            {"f": "6 levels below root, 5 are allowed", "g": "7 levels below root"},
+        ),
+    ],
+)
+def test_a_broken_branch_is_the_only_one_that_is_set_aside(queues: list[Queue], problems: dict[str, str]) -> None:
+    for order in (queues, queues[::-1]):
+        tree = a_tree(*order, Queue("sound"))
+        found = {name: branch.problem for name, branch in tree.branches.items() if branch.problem}
+        found.pop("lost", None)
+        assert {name: found[name] for name in found if name in problems} == found
+        for name, text in problems.items():
+            assert text in found[name]
+        assert tree.branches["sound"].may_grant
+
+
+def test_a_branch_is_whole_again_when_its_parent_comes() -> None:
+    tree = a_tree(Queue("leaf", "middle"), Queue("middle", "top"))
+    assert tree.branches["leaf"].problem
+    touched = tree.apply(Queue("top", capability=cpu(5)))
+    assert {"leaf", "middle", "top"} <= set(touched)
+    assert not tree.branches["leaf"].problem
+    assert tree.branches["leaf"].limits == cpu(5)
+
+
+def test_a_queue_is_a_leaf_again_when_its_last_child_goes() -> None:
+    tree = a_tree(Queue("top"), Queue("leaf", "top"))
+    assert not tree.branches["top"].may_grant
+    tree.remove("leaf")
+    assert tree.branches["top"].may_grant
+    assert "leaf" not in tree.branches
+
+
+def test_the_root_needs_no_object_and_takes_no_pods() -> None:
+    tree = a_tree()
+    assert tree.get("root") is not None
+    assert not tree.branches["root"].may_grant
+    tree.apply(Queue("root", "", capability=cpu(3)))
+    tree.apply(Queue("leaf"))
+    assert tree.branches["leaf"].limits == cpu(3)
+    tree.remove("root")
+    assert tree.branches["leaf"].limits == {}
+
+
+def test_a_change_says_whom_it_reaches_and_nothing_else() -> None:
+    tree = a_tree(*(Queue(f"q{number}") for number in range(100)), Queue("below", "q7"))
+    assert tree.apply(Queue("q7", capability=cpu(1))) == ["q7", "below", "root"]
+    assert tree.apply(Queue("q7", capability=cpu(1))) == []
+
+
+@pytest.mark.parametrize("spec", [None, [], "x", {"capability": []}, {"capability": {"cpu": {}}}, {"parent": 3}])
+def test_nothing_that_a_queue_can_say_raises(spec: Any) -> None:
+    tree = a_tree(read_queue({"metadata": {"name": "a"}, "spec": spec}), read_queue({"metadata": {"name": "b"}}))
+    assert tree.branches["b"].may_grant
+
+
+def test_a_queue_is_read_with_all_it_says() -> None:
+    wire = a_queue("a", cpu="1500m", parent="top", deserved=amounts(gpu=2), guarantee=amounts(memory="1Gi"), priority=7)
+    queue = read_queue(wire | {"status": {"state": "Closing"}})
+    assert queue.capability == cpu(1500)
+    assert queue.deserved == {"nvidia.com/gpu": 2}
+    assert queue.guarantee == {"memory": 1 << 30}
+    assert (queue.parent, queue.priority, queue.state, queue.is_reclaimable) == ("top", 7, "Closing", True)
