@@ -52,7 +52,7 @@ class Book:
 
     def new_line(self) -> Line:
         line = Line(
-            self.order, PlainViews(self.order, self.tree, self.ledger), self.records.get, self.job_key, self.settle_all
+            self.order, PlainViews(self.order, self.tree, self.ledger), self.records.get, self.turn_key, self.settle_all
         )
         self.lines.append(line)
         return line
@@ -229,9 +229,14 @@ class Book:
 
     # Order.
 
-    def gang_key(self, gang: Gang) -> Key:
+    def gang_key(self, gang: Gang, *, placed: bool = False) -> Key:
         branch = self.tree.branches.get(gang.place)
-        return self.order.gang_key(gang, {} if branch is None else branch.limits)
+        return self.order.gang_key(gang, {} if branch is None else branch.limits, placed=placed)
+
+    def turn_key(self, record: Record) -> Key:
+        """Among those that hold a grant."""
+        return self.order.pod_key(record.task) if record.gang is None else self.gang_key(record.gang, placed=True)
 
     def job_key(self, record: Record) -> Key:
+        """Among those that wait for one."""
         return self.order.pod_key(record.task) if record.gang is None else self.gang_key(record.gang)

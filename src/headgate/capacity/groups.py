@@ -81,6 +81,7 @@ class Gang:
         "let_in",
         "members",
         "place",
+        "placed",
         "posted",
         "priorities",
         "queue",
@@ -101,6 +102,7 @@ class Gang:
         self.roles: dict[tuple[Standing, str], int] = {}
         self.priorities: dict[int, int] = {}
         self.held: dict[str, int] = {}
+        self.placed: dict[str, int] = {}  # the part of it that is on nodes
         self.foreign: dict[str, int] = {}
         self.place = ""
         self.posted: tuple[str, Amounts, Amounts] = ("", {}, {})  # queue, inqueue and elastic, as the ledger has them
@@ -118,6 +120,8 @@ class Gang:
             _count(counts, key, sign)
         if standing in HELD:
             _add(self.held, record.counted, sign)
+            if standing is Standing.ALLOCATED:
+                _add(self.placed, record.counted, sign)
         elif standing is Standing.FOREIGN:
             _add(self.foreign, record.counted, sign)
         elif standing is Standing.WAITING:
@@ -134,6 +138,11 @@ class Gang:
     def ready(self) -> int:
         """Members that are on nodes, promised, or done."""
         return sum(self.counts.get(each, 0) for each in (*HELD, Standing.SUCCEEDED))
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether its minimum is on nodes, or done."""
+        return self.counts.get(Standing.ALLOCATED, 0) + self.counts.get(Standing.SUCCEEDED, 0) >= self.minimum
 
     @property
     def existing(self) -> int:

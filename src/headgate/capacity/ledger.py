@@ -38,10 +38,18 @@ class Account:
     def reserved(self) -> Amounts:
         return self.total[Column.RESERVED]
 
+    def placed(self, resource: str) -> int:
+        return self.total[0].get(resource, 0)
+
     def used(self, resource: str) -> int:
         """Allocated and reserved."""
         total = self.total
         return total[0].get(resource, 0) + total[1].get(resource, 0)
+
+    def all_used(self) -> Amounts:
+        """Allocated and reserved, of all resources."""
+        allocated, reserved = self.allocated, self.reserved
+        return {name: allocated.get(name, 0) + reserved.get(name, 0) for name in {**allocated, **reserved}}
 
     def wanted(self, resource: str) -> int:
         """What a group that asks to be let in has to share the queue with."""

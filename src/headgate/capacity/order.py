@@ -4,10 +4,14 @@ Queues: priority, then the lesser share of what they deserve, then those that de
 ``proportion`` the share is what a queue uses for each unit of its weight, since the cluster, which may grow, is no
 measure. Jobs (a PodGroup, or a pod without one): those let in by half, priority, gangs that are not whole before those
 that are, the lesser dominant share, age, name. Pods within a job: priority, age, name.
+
+While grants are made, what was promised counts as used, or one queue would be promised everything; who has a grant is
+tried by what is *placed*, which changes with every pod that gets a node.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from headgate.capacity.groups import Gang
@@ -25,17 +29,11 @@ _YARDSTICK: Final = {CPU: 1000, MEMORY: 4 * _GI, EPHEMERAL_STORAGE: 32 * _GI}
 """What counts as much as one device when a queue has no limit at all to measure a job's share by."""
 
 
-def share_of(deserved: Amounts, account: Account) -> float:
-    """How much of what it deserves a queue uses or was promised, where that is most. 1 if it deserves nothing."""
+def share_of(deserved: Amounts, used: Callable[[str], int]) -> float:
+    """How much of what it deserves a queue uses, where that is most. 1 if it deserves nothing."""
     if not any(deserved.values()):
         return 1.0
-    return max(_ratio(account.used(resource), amount) for resource, amount in deserved.items())
-
-
-def weighted_share(weight: int, account: Account) -> float:
-    """How much a queue uses or was promised, for each unit of its weight, where that is most."""
-    used = {name: account.used(name) for name in (*account.allocated, *account.reserved)}
-    return dominant_share(used, {}) / max(weight, 1)
+    return max(_ratio(used(resource), amount) for resource, amount in deserved.items())
 
 
 def _ratio(used: int, of: int) -> float:
@@ -55,17 +53,19 @@ class Order:
         self.is_atomic = settings.gang_atomic and GANG in settings.plugins
         self.enqueues = settings.enqueues
 
-    def queue_key(self, branch: Branch, account: Account) -> Key:
+    def queue_key(self, branch: Branch, account: Account, *, placed: bool = False) -> Key:
         queue = branch.spec
         if not self._by_queue:
             return (0, 0.0, False, queue.created_s, branch.name)
         if self._by_weight:
-            return (-queue.priority, weighted_share(queue.weight, account), False, queue.created_s, branch.name)
-        share = share_of(branch.deserved, account)
+            used = account.allocated if placed else account.all_used()
+            share = dominant_share(used, {}) / max(queue.weight, 1)
+            return (-queue.priority, share, False, queue.created_s, branch.name)
+        share = share_of(branch.deserved, account.placed if placed else account.used)
         return (-queue.priority, share, not any(branch.deserved.values()), queue.created_s, branch.name)
 
-    def gang_key(self, gang: Gang, limits: Amounts) -> Key:
-        parts = (part(gang, limits) for part in self._parts)
+    def gang_key(self, gang: Gang, limits: Amounts, *, placed: bool = False) -> Key:
+        parts = (part(gang, limits, placed) for part in self._parts)
         created_s = 0.0 if gang.spec is None else gang.spec.created_s
         return (not gang.is_partial, *parts, created_s, *gang.key, "")
 
@@ -83,16 +83,16 @@ def created_s_of(job_key: Key) -> float:
     return float(job_key[-4])
 
 
-def _of_priority(gang: Gang, limits: Amounts) -> int:
+def _of_priority(gang: Gang, limits: Amounts, placed: bool) -> int:
     return -gang.priority
 
 
-def _of_wholeness(gang: Gang, limits: Amounts) -> int:
-    return int(gang.lacks == 0)
+def _of_wholeness(gang: Gang, limits: Amounts, placed: bool) -> int:
+    return int(gang.is_placed if placed else gang.lacks == 0)
 
 
-def _of_share(gang: Gang, limits: Amounts) -> float:
-    return dominant_share(gang.held, limits)
+def _of_share(gang: Gang, limits: Amounts, placed: bool) -> float:
+    return dominant_share(gang.placed if placed else gang.held, limits)
 
 
 _JOB_PARTS: Final = {PRIORITY: _of_priority, GANG: _of_wholeness, DRF: _of_share}

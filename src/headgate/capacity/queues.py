@@ -186,7 +186,7 @@ class Queues:
         self._book.settle_all()
         account, branch = self._book.ledger.account(queue), self._book.tree.branches.get(queue)
         allocated, reserved, inqueue = (dict(account.total[column]) for column in list(Column)[:3])
-        share = share_of({} if branch is None else branch.deserved, account)
+        share = share_of({} if branch is None else branch.deserved, account.used)
         return Usage(allocated, reserved, inqueue, account.total[Column.WAITING].get(PODS, 0), share)
 
     def limits(self, queue: str) -> Limits:

@@ -12,7 +12,9 @@ _NOWHERE = Branch("")
 
 
 class PlainViews:
-    """The order alone: whoever stands here may be taken. The order of pods that were granted what they ask for."""
+    """The order alone, by what is placed: whoever stands here was granted what they ask for, and may be taken."""
+
+    by_placed = True
 
     def __init__(self, order: Order, tree: Tree, ledger: Ledger) -> None:
         self._order = order
@@ -29,7 +31,7 @@ class PlainViews:
 
     def key(self, queue: str) -> Key:
         branch = self._tree.branches.get(queue)
-        return self._order.queue_key(branch or Branch(queue), self._ledger.account(queue))
+        return self._order.queue_key(branch or Branch(queue), self._ledger.account(queue), placed=self.by_placed)
 
     def may_take(self, queue: str) -> bool:
         return True
@@ -40,6 +42,8 @@ class PlainViews:
 
 class GrantViews(PlainViews):
     """Room for a grant: allocated and reserved and asked for, on the dimensions that are asked for."""
+
+    by_placed = False
 
     def may_take(self, queue: str) -> bool:
         return self._tree.branches.get(queue, _NOWHERE).may_grant
