@@ -174,22 +174,24 @@ def test_kubectl_shows_the_counts_of_a_queue_when_asked_for_more(server: Server)
 
 @pytest.mark.parametrize("word", ["pg", "podgroup", "podgroups", "podgroup-v1beta1"])
 def test_kubectl_shows_groups_as_users_know_them(server: Server, word: str) -> None:
-    send(server, "POST", GROUPS, a_group("shown", minMember=3, queue="research"))
+    send(server, "POST", GROUPS, a_group("shown", minMember=3, queue="studies"))
     send(server, "PATCH", f"{GROUPS}/shown/status", {"status": {"phase": "Running", "running": 3}}, MERGE)
     head, row = (line.split() for line in server.kubectl(["get", word, "shown", "-o", "wide"]).stdout.splitlines())
     assert head == ["NAME", "STATUS", "MINMEMBER", "RUNNINGS", "AGE", "QUEUE"]
-    assert (row[:4], row[5]) == (["shown", "Running", "3", "3"], "research")
+    assert (row[:4], row[5]) == (["shown", "Running", "3", "3"], "studies")
 
 
 @pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
 def test_an_example_applies_twice_and_goes_again(server: Server, file: Path) -> None:
-    count = len(list(yaml.safe_load_all(file.read_text())))
+    listed = list(yaml.safe_load_all(file.read_text()))
+    count = len(listed)
     applied = server.kubectl(["apply", "-f", str(file)])
     assert applied.exit == 0, applied.stderr
     assert [line.split()[-1] for line in applied.stdout.splitlines()] == ["created"] * count
     again = server.kubectl(["apply", "-f", str(file)])
     assert [line.split()[-1] for line in again.stdout.splitlines()] == ["unchanged"] * count
-    assert server.kubectl(["delete", "--force", "--grace-period=0", "-f", str(file)]).exit == 0
+    backwards = yaml.safe_dump_all(listed[::-1])  # a queue that has groups or queues in it is not deleted
+    assert server.kubectl(["delete", "--force", "--grace-period=0", "-f", "-"], stdin=backwards).exit == 0
 
 
 def test_jobs_of_volcano_are_not_a_kind_here(server: Server) -> None:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from headgate.admission.policy import Object, Policy, View
+from headgate.admission.policy import Policy, View
 from headgate.admission.review import ALLOWED, Answer, Request
 from headgate.capacity.names import DEFAULT, QUEUES, ROOT
+from headgate.capacity.states import CLOSED, CLOSING, OPEN, Wish, closer_of, read_wish
 from headgate.kube import quantity
 from headgate.kube.errors import quote
 from headgate.kube.quantity import Quantity
@@ -39,18 +40,30 @@ def validate_group(request: Request, policy: Policy, view: View) -> Answer:
 
 def _closed_to(name: str, view: View) -> Answer:
     """Why the queue takes nothing, if so."""
-    queue = view.get(QUEUES, "", name)
-    if queue is None:
+    if view.get(QUEUES, "", name) is None:
         if name == DEFAULT:
             return ALLOWED  # created by whoever serves it
         return Answer(warnings=(f"spec.queue: queue {quote(name)} does not exist yet; until it does, the group waits",))
-    state = _state(queue)
-    if state != "Open":
+    state = _state(name, view)
+    if state != OPEN:
         text = f"spec.queue: can only submit PodGroup to queue with state `Open`, queue `{name}` status is `{state}`"
         return Answer(refusal=text)
-    if name == ROOT or any(True for _ in view.children(name)):
+    if name == ROOT or any(True for _ in view.queues.children(name)):
         return Answer(refusal=f"spec.queue: can only submit PodGroup to leaf queue, queue `{name}` has queues below it")
     return ALLOWED
+
+
+def _state(name: str, view: View) -> str:
+    """What was asked of the queue and those above it counts, also before its status says so."""
+
+    def wish_of(queue: str) -> Wish | None:
+        found = view.get(QUEUES, "", queue)
+        return None if found is None else read_wish(queue, found)
+
+    said = str(_part(view.get(QUEUES, "", name) or {}, "status").get("state") or OPEN)
+    if closer_of(name, wish_of):
+        return said if said != OPEN else CLOSED
+    return OPEN if said in (CLOSED, CLOSING) else said
 
 
 def _misread(spec: Mapping[str, Any]) -> Iterator[str]:
@@ -71,10 +84,6 @@ def _misread(spec: Mapping[str, Any]) -> Iterator[str]:
 def _queue(spec: Mapping[str, Any]) -> str:
     named = spec.get("queue")
     return named if isinstance(named, str) and named else DEFAULT
-
-
-def _state(queue: Object) -> str:
-    return str(_part(queue, "status").get("state") or "Open")
 
 
 def _part(obj: Mapping[str, Any], field: str) -> Mapping[str, Any]:

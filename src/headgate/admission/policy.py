@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, Final, Protocol
 
 import msgspec
 
+from headgate.capacity.rules import Known
 from headgate.kube.resource import Resource
 
 Object = dict[str, Any]
@@ -37,10 +37,11 @@ class View(Protocol):
 
     def get(self, resource: Resource, namespace: str, name: str) -> Object | None: ...
 
-    def children(self, queue: str) -> Iterable[Object]:
-        """The queues whose parent this one is."""
+    @property
+    def queues(self) -> Known:
+        """All of them, for their rules."""
         ...
 
-    def has_groups(self, queue: str) -> bool:
-        """Whether a PodGroup names this queue."""
+    def tenants(self, queue: str) -> int:
+        """How many PodGroups name this queue."""
         ...

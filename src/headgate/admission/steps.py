@@ -11,10 +11,10 @@ from typing import Final, Literal
 
 import msgspec
 
-from headgate.admission import pod_groups, pods
+from headgate.admission import pod_groups, pods, queues
 from headgate.admission.policy import Policy, View
 from headgate.admission.review import Answer, Request
-from headgate.capacity.names import POD_GROUPS
+from headgate.capacity.names import POD_GROUPS, QUEUES
 from headgate.kube.resource import PODS, Resource
 
 Ask = Callable[[Request, Policy, View], Answer]
@@ -39,6 +39,16 @@ STEPS: Final = (
     Step("stamp.pods.headgate.dev", "/pods/validate", False, PODS, "", ("UPDATE",), True, pods.guard_stamp),
     Step("stamp.pods.headgate.dev", "", False, PODS, "status", ("UPDATE",), True, pods.guard_stamp),
     Step("stamp.pods.headgate.dev", "", False, PODS, "binding", ("CREATE",), True, pods.guard_binding),
+    Step(
+        "queues.headgate.dev",
+        "/queues/validate",
+        False,
+        QUEUES,
+        "",
+        ("CREATE", "UPDATE", "DELETE"),
+        False,
+        queues.validate_queue,
+    ),
     Step(
         "podgroups.headgate.dev",
         "/podgroups/validate",

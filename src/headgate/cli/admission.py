@@ -5,22 +5,20 @@ There is nothing to install and no network between: every step sees the cluster 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
-
 from headgate.admission.policy import Object, Policy
 from headgate.admission.review import Answer, Request
 from headgate.admission.steps import Step, wanted
 from headgate.apiserver.builtin.attributes import Attributes, Plugin, View
 from headgate.apiserver.builtin.plugins import Row, Table
-from headgate.capacity.names import POD_GROUPS, QUEUES
 from headgate.cli.credentials import ADMIN, SYSTEM
 from headgate.cli.plan import Plan
+from headgate.cli.store_book import StoreBook
 from headgate.kube import status
 from headgate.kube.patch.json_patch import apply_json_patch
 from headgate.kube.patch.result import PatchProblem
 from headgate.kube.resource import Resource
 from headgate.scheduling.configuration.queue_profile import QUEUE_SCHEDULERS
+from headgate.store import Store
 
 
 def policy_of(plan: Plan) -> Policy:
@@ -35,21 +33,21 @@ def policy_of(plan: Plan) -> Policy:
     )
 
 
-def own_admission(policy: Policy) -> Table:
+def own_admission(policy: Policy, store: Store) -> Table:
     """What the server is handed."""
-    steps = wanted(policy)
+    steps, book = wanted(policy), StoreBook(store)
     return Table(
-        [_row(step, policy) for step in steps if step.mutates],
-        [_row(step, policy) for step in steps if not step.mutates],
+        [_row(step, policy, book) for step in steps if step.mutates],
+        [_row(step, policy, book) for step in steps if not step.mutates],
     )
 
 
-def _row(step: Step, policy: Policy) -> Row:
+def _row(step: Step, policy: Policy, book: StoreBook) -> Row:
     endpoint = _stored(step.resource) + (f"/{step.subresource}" if step.subresource else "")
-    return Row(step.name, step.operations, endpoint, _plugin(step, policy))
+    return Row(step.name, step.operations, endpoint, _plugin(step, policy, book))
 
 
-def _plugin(step: Step, policy: Policy) -> Plugin:
+def _plugin(step: Step, policy: Policy, book: StoreBook) -> Plugin:
     def run(attributes: Attributes, new: Object, old: Object | None, view: View) -> status.ApiError | None:
         request = Request(
             operation=attributes.operation,
@@ -61,7 +59,7 @@ def _plugin(step: Step, policy: Policy) -> Plugin:
             obj=new,
             old=old or {},
         )
-        answer = step.ask(request, policy, _Surroundings(view))
+        answer = step.ask(request, policy, book.now())
         if answer.warnings:
             attributes.warn(*answer.warnings)
         if answer.refusal:
@@ -79,26 +77,5 @@ def _patched(new: Object, answer: Answer) -> status.ApiError | None:
     return None
 
 
-class _Surroundings:
-    """The server's view, in the terms of ``admission/``."""
-
-    def __init__(self, view: View) -> None:
-        self._view: Final = view
-
-    def get(self, resource: Resource, namespace: str, name: str) -> Object | None:
-        return self._view.get(_stored(resource), namespace if resource.namespaced else "", name)
-
-    def children(self, queue: str) -> Iterator[Object]:
-        return (each for each in self._view.list(_stored(QUEUES), None) if _spec(each).get("parent") == queue)
-
-    def has_groups(self, queue: str) -> bool:
-        return any(_spec(each).get("queue") == queue for each in self._view.list(_stored(POD_GROUPS), None))
-
-
 def _stored(resource: Resource) -> str:
     return f"{resource.plural}.{resource.group}" if resource.group else resource.plural
-
-
-def _spec(obj: Object) -> Object:
-    spec = obj.get("spec")
-    return spec if isinstance(spec, dict) else {}

@@ -126,7 +126,7 @@ def _make_api(plan: Plan, store: Store, credentials: Credentials) -> Api:
         time_zones=frozenset(zoneinfo.available_timezones()),
         keeps_quota="controllers" in plan.components,
         audit_level=plan.access.audit_level,
-        guests=own_admission(policy_of(plan)),
+        guests=own_admission(policy_of(plan), store),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from headgate.admission.book import Book
 from headgate.admission.policy import Policy
 from headgate.admission.review import Request
 from headgate.capacity.names import OPT_IN, POD_GROUPS, QUEUE_NAME, QUEUES
@@ -14,13 +15,9 @@ Object = dict[str, Any]
 POLICY = Policy(schedulers=frozenset({"headgate"}), trusted=frozenset({"headgate-itself"}))
 
 
-class SmallView:
-    def __init__(self) -> None:
-        self._objects: dict[tuple[Resource, str, str], Object] = {}
-
+class SmallView(Book):
     def put(self, resource: Resource, obj: Object) -> SmallView:
-        metadata = obj["metadata"]
-        self._objects[resource, metadata.get("namespace", ""), metadata["name"]] = obj
+        self.applied(resource, obj)
         return self
 
     def namespace(self, name: str, **annotations: str) -> SmallView:
@@ -33,16 +30,6 @@ class SmallView:
 
     def group(self, name: str, namespace: str = "t", **spec: Any) -> SmallView:
         return self.put(POD_GROUPS, {"metadata": {"name": name, "namespace": namespace}, "spec": spec})
-
-    def get(self, resource: Resource, namespace: str, name: str) -> Object | None:
-        return self._objects.get((resource, namespace if resource.namespaced else "", name))
-
-    def children(self, queue: str) -> list[Object]:
-        return [each for key, each in self._objects.items() if key[0] == QUEUES and each["spec"].get("parent") == queue]
-
-    def has_groups(self, queue: str) -> bool:
-        found = [each for key, each in self._objects.items() if key[0] == POD_GROUPS]
-        return any(each["spec"].get("queue") == queue for each in found)
 
 
 def _written(annotations: dict[str, str]) -> dict[str, str]:

@@ -14,6 +14,7 @@ from headgate.apiserver.access.user import MASTERS, User
 from headgate.apiserver.messages import WebhookAnswer, WebhookCall
 from headgate.capacity.names import GATE, OPT_IN, STAMP
 from headgate.cli.admission import own_admission
+from headgate.store import Store
 
 PODS = "/api/v1/namespaces/t/pods"
 OURS = "Bearer ours"
@@ -21,7 +22,8 @@ POLICY = Policy(schedulers=frozenset({"default-scheduler"}), trusted=frozenset({
 
 
 def a_server(policy: Policy = POLICY) -> Embedded:
-    return Embedded(guests=own_admission(policy), users={"ours": User("headgate", (MASTERS,))})
+    store = Store()
+    return Embedded(store=store, guests=own_admission(policy, store), users={"ours": User("headgate", (MASTERS,))})
 
 
 def opting(name: str = "a", value: str = "true", **more: Any) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import pytest
 
 from headgate.admission.pod_groups import validate_group
 from headgate.admission.review import ALLOWED, Answer, Request
+from headgate.capacity.names import STATE
 from unit.admission.small_view import POLICY, SmallView
 
 
@@ -31,6 +32,15 @@ def test_only_an_open_queue_takes_groups(state: str) -> None:
 @pytest.mark.parametrize("state", ["", "Open"])
 def test_an_open_leaf_takes_groups(state: str) -> None:
     assert create(SmallView().queue("q", state=state), queue="q", minMember=3, minResources={"cpu": "1"}) == ALLOWED
+
+
+def test_a_queue_is_closed_as_soon_as_that_is_asked_for_also_from_above() -> None:
+    shut = {STATE: "Closed"}
+    view = SmallView().queue("asked", annotations=shut).queue("above", annotations=shut).queue("q", parent="above")
+    view.queue("reopened", state="Closed", annotations={STATE: "Open"})
+    for name in ("asked", "q"):
+        assert f"queue `{name}` status is `Closed`" in create(view, queue=name).refusal
+    assert create(view, queue="reopened") == ALLOWED
 
 
 def test_only_a_leaf_takes_groups() -> None:

@@ -116,7 +116,8 @@ def test_w10_nothing_but_the_pod_is_needed_to_gate_it() -> None:
         def get(self, *ignored: object) -> None:
             raise AssertionError("asked for something else")
 
-        children = has_groups = get
+        queues = property(get)
+        tenants = get
 
     assert gate_new(a_create(OPTED), POLICY, Blind()).patch  # type: ignore[arg-type]  # it answers nothing at all
 

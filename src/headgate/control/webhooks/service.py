@@ -14,11 +14,11 @@ from typing import Final
 
 import msgspec
 
+from headgate.admission.book import WATCHED
 from headgate.admission.policy import Policy
 from headgate.capacity.names import GROUP, POD_GROUPS, QUEUES, VERSION
 from headgate.client import writes
 from headgate.client.transport import Request, Response, Transport
-from headgate.control.webhooks.book import WATCHED
 from headgate.control.webhooks.certificates import Kept
 from headgate.control.webhooks.keeper import Keeper, Setback
 from headgate.control.webhooks.shell import WebhookServer

@@ -22,6 +22,7 @@ import aiohttp
 import msgspec
 from aiohttp import web
 
+from headgate.admission.book import WATCHED, Book, Key, Reading
 from headgate.admission.policy import Policy
 from headgate.admission.review import API_VERSION, KIND, Answer, Request, read_review, write_review
 from headgate.admission.steps import STEPS, Step
@@ -30,7 +31,6 @@ from headgate.client import transport as clients
 from headgate.client.informer import Applied, Event, Informer, Removed, Synced
 from headgate.client.transport import Transport, Unreachable
 from headgate.client.writes import ACCEPT
-from headgate.control.webhooks.book import WATCHED, Book, Key, Reading
 from headgate.control.webhooks.certificates import Kept
 from headgate.kube.resource import Resource
 

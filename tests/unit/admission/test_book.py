@@ -1,11 +1,11 @@
-"""What the webhook server knows of other objects."""
+"""What answers know of other objects."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from headgate.admission.book import Book, Reading
 from headgate.capacity.names import POD_GROUPS, QUEUES
-from headgate.control.webhooks.book import Book, Reading
 from headgate.kube.resource import NAMESPACES
 
 
@@ -17,28 +17,29 @@ def a_group(name: str, queue: str, namespace: str = "t") -> dict[str, Any]:
     return {"metadata": {"name": name, "namespace": namespace}, "spec": {"queue": queue}}
 
 
-def test_children_follow_what_queues_say() -> None:
+def test_queues_follow_what_they_say() -> None:
     book = Book()
     for queue in (a_queue("a"), a_queue("b", "a"), a_queue("c", "a")):
         book.applied(QUEUES, queue)
-    assert [each["metadata"]["name"] for each in book.children("a")] == ["b", "c"]
+    assert list(book.queues.children("a")) == ["b", "c"]
     book.applied(QUEUES, a_queue("b", "c"))
     book.removed(QUEUES, "", "c")
-    assert book.children("a") == []
-    assert [each["metadata"]["name"] for each in book.children("c")] == ["b"]
+    assert list(book.queues.children("a")) == []
+    assert list(book.queues.children("c")) == ["b"]
 
 
-def test_a_queue_has_groups_until_the_last_one_is_gone_or_moved() -> None:
+def test_a_queue_has_tenants_until_the_last_one_is_gone_or_moved() -> None:
     book = Book()
     book.applied(POD_GROUPS, a_group("g", "a"))
     book.applied(POD_GROUPS, a_group("g", "a", namespace="u"))
+    assert book.tenants("a") == 2
     book.removed(POD_GROUPS, "t", "g")
-    assert book.has_groups("a")
+    assert book.tenants("a") == 1
     book.applied(POD_GROUPS, a_group("g", "b", namespace="u"))
-    assert (book.has_groups("a"), book.has_groups("b")) == (False, True)
+    assert (book.tenants("a"), book.tenants("b")) == (0, 1)
     book.removed(POD_GROUPS, "u", "g")
     book.removed(POD_GROUPS, "u", "g")
-    assert not book.has_groups("b")
+    assert book.tenants("b") == 0
 
 
 def test_what_is_malformed_is_kept_and_counts_nowhere() -> None:

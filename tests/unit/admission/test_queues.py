@@ -1,0 +1,63 @@
+"""Queues on their way in and out. Every single rule has its tests where it is written; here is how they are asked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headgate.admission.queues import validate_queue
+from headgate.admission.review import ALLOWED, Answer, Request
+from unit.admission.small_view import POLICY, SmallView
+
+
+def write(view: SmallView, name: str, old: dict[str, Any] | None = None, **spec: Any) -> Answer:
+    wire = {"metadata": {"name": name}, "spec": spec}
+    before = {} if old is None else {"metadata": {"name": name}, "spec": old}
+    operation = "CREATE" if old is None else "UPDATE"
+    return validate_queue(Request(operation, "queues", "", name, obj=wire, old=before), POLICY, view)
+
+
+def delete(view: SmallView, name: str, *, by_name: bool = True) -> Answer:
+    request = Request("DELETE", "queues", "", name if by_name else "", old={"metadata": {"name": name}})
+    return validate_queue(request, POLICY, view)
+
+
+def a_tree() -> SmallView:
+    return SmallView().queue("root").queue("default").queue("a", capability={"cpu": "4"}).queue("b", parent="a")
+
+
+def test_a_queue_that_makes_sense_may_come_change_and_go() -> None:
+    assert write(a_tree(), "c", parent="a", capability={"cpu": "2"}) == ALLOWED
+    assert write(a_tree(), "b", {"parent": "a"}, parent="a", capability={"cpu": "4"}) == ALLOWED
+    assert delete(a_tree(), "b") == ALLOWED
+
+
+def test_all_that_is_wrong_is_said_at_once_with_its_fields() -> None:
+    refusal = write(a_tree(), "c", parent="a", capability={"cpu": "5"}, deserved={"cpu": "6"}).refusal
+    assert "spec.capability.cpu: " in refusal
+    assert "spec.deserved.cpu: " in refusal
+
+
+def test_bad_trees_and_bad_amounts_are_refused() -> None:
+    assert "does not exist" in write(a_tree(), "c", parent="nowhere").refusal
+    assert "circle" in write(a_tree(), "a", {}, parent="b").refusal
+    assert "less than nothing" in write(a_tree(), "c", capability={"cpu": "-1"}).refusal
+    assert write(a_tree(), "c", capability={"cpu": "NaN"}).refusal
+
+
+def test_a_queue_that_is_used_or_always_there_stays() -> None:
+    view = a_tree().group("g", queue="b")
+    assert "1 PodGroup" in delete(view, "b").refusal
+    assert "below it" in delete(view, "a").refusal
+    for name in ("root", "default"):
+        assert "cannot be deleted" in delete(view, name, by_name=False).refusal
+
+
+def test_a_queue_with_groups_cannot_have_queues_below_it() -> None:
+    assert "no queue can be below it" in write(a_tree().group("g", queue="b"), "c", parent="b").refusal
+
+
+def test_an_object_that_is_no_queue_breaks_nothing() -> None:
+    for obj in ({}, {"metadata": None, "spec": None}, {"metadata": {"name": 7}, "spec": {"parent": []}}):
+        validate_queue(Request("CREATE", "queues", "", "x", obj=obj), POLICY, SmallView())
+        validate_queue(Request("UPDATE", "queues", "", "x", obj=obj, old=obj), POLICY, SmallView())
+        validate_queue(Request("DELETE", "queues", old=obj), POLICY, SmallView())
