@@ -154,6 +154,9 @@ def command(
         configuration = read
         for remark in configuration.remarks:
             click.echo(f"remark: {remark}", err=True)
+    if place is not None and all(profile.queues is None for profile in configuration.profiles):
+        ways = "serve headgate or volcano, or name a volcano-scheduler.conf by --config"
+        give_up("run", f"webhooks gate pods of profiles that go by queues, and there is none: {ways}")
     if leader_elect is not None:
         election = msgspec.structs.replace(configuration.leader_election, leader_elect=leader_elect)
         configuration = msgspec.structs.replace(configuration, leader_election=election)
@@ -197,8 +200,9 @@ async def _run(order: Order) -> str:
             click.echo(f"headgate schedules pods of {', '.join(names)} on {order.access.server}")
             working.append(asyncio.create_task(_work(order, transport, board)))
         if order.webhooks is not None and order.place is not None:
-            click.echo(f"headgate serves webhooks for pods of {', '.join(names)} on {order.access.server}")
-            serving_them = serve_webhooks(order.webhooks, order.place, names, order.gates, transport, health)
+            gated = [profile.name for profile in order.configuration.profiles if profile.queues is not None]
+            click.echo(f"headgate serves webhooks for pods of {', '.join(gated)} on {order.access.server}")
+            serving_them = serve_webhooks(order.webhooks, order.place, gated, order.gates, transport, health)
             working.append(asyncio.create_task(serving_them))
         stopping = asyncio.create_task(stop.wait())
         await asyncio.wait([*working, stopping], return_when=asyncio.FIRST_COMPLETED)

@@ -1,0 +1,276 @@
+"""The webhooks of a real cluster as an operator meets them: made, found changed, rotated, killed, and switched off."""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import http.client
+import json
+import signal
+import ssl
+import subprocess
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography import x509
+
+from harness.embedded import HEADGATE
+from harness.processes import Process, free_ports
+from harness.real import RealServer
+from harness.scheduling import wait_for
+from harness.server import Server
+from harness.webhooks import MUTATING, SECRET, VALIDATING, WebhookProcess, prepare, sent
+from headgate.capacity.names import GATE, OPT_IN, STAMP
+from headgate.control.webhooks.certificates import settled
+from headgate.control.webhooks.target import Target
+
+PODS = "/api/v1/namespaces/default/pods"
+
+
+@pytest.fixture(scope="module")
+def server(kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealServer]:
+    running = RealServer(tmp_path_factory.mktemp("webhooks-real"), kube_binaries)
+    prepare(running)
+    yield running
+    running.disconnect()
+    running.stop()
+
+
+@pytest.fixture
+def webhooks(server: RealServer, tmp_path: Path) -> Iterator[WebhookProcess]:
+    process = WebhookProcess(server, tmp_path / "webhooks.log")
+    yield process
+    process.stop()
+
+
+def gated(server: Server, annotations: dict[str, str] | None = None, scheduler: str = "headgate") -> bool:
+    """Whether a pod that is created now comes with our gate."""
+    metadata = {"generateName": "p-", "annotations": annotations or {OPT_IN: "true"}}
+    spec = {"schedulerName": scheduler, "containers": [{"name": "c", "image": "i"}]}
+    answer = sent(server, "POST", PODS, {"metadata": metadata, "spec": spec}, as_alice=True)
+    assert answer.status == 201, answer.body
+    return {"name": GATE} in answer.json()["spec"].get("schedulingGates", [])
+
+
+def configuration(server: Server, path: str) -> list[Any]:
+    found = sent(server, "GET", path)
+    return list(found.json().get("webhooks") or []) if found.status == 200 else []
+
+
+def shown(process: WebhookProcess) -> x509.Certificate:
+    pem = ssl.get_server_certificate(("127.0.0.1", process.port), timeout=5)
+    return x509.load_pem_x509_certificate(pem.encode())
+
+
+def asked(process: WebhookProcess, server: Server, method: str, path: str, body: bytes = b"") -> tuple[int, bytes]:
+    """As an API server asks, believing the authority that is in the Secret."""
+    bundle = base64.b64decode(sent(server, "GET", SECRET).json()["data"]["ca.crt"]).decode()
+    trust = ssl.create_default_context(cadata=bundle)
+    connection = http.client.HTTPSConnection("127.0.0.1", process.port, timeout=10, context=trust)
+    try:
+        connection.request(method, path, body)
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+    finally:
+        connection.close()
+
+
+def test_what_is_registered_fails_open_and_leaves_system_namespaces_alone(
+    server: RealServer, webhooks: WebhookProcess
+) -> None:
+    hooks = [*configuration(server, MUTATING), *configuration(server, VALIDATING)]
+    assert [hook["name"] for hook in hooks] == [
+        "gate.pods.headgate.dev",
+        "stamp.pods.headgate.dev",
+        "queues.headgate.dev",
+        "podgroups.headgate.dev",
+    ]
+    assert {hook["failurePolicy"] for hook in hooks} == {"Ignore"}
+    assert max(hook["timeoutSeconds"] for hook in hooks) <= 5
+    system = "/api/v1/namespaces/kube-system/pods"
+    pod: dict[str, Any] = {"metadata": {"name": "p", "annotations": {OPT_IN: "true"}}}
+    pod |= {"spec": {"schedulerName": "headgate", "containers": [{"name": "c", "image": "i"}]}}
+    made = sent(server, "POST", f"{system}?dryRun=All", pod)
+    assert "schedulingGates" not in made.json()["spec"]
+
+
+def test_configurations_that_somebody_changed_or_deleted_are_repaired(
+    server: RealServer, webhooks: WebhookProcess
+) -> None:
+    def is_repaired() -> bool:
+        return [configuration(server, path) for path in (MUTATING, VALIDATING)] == right
+
+    right = [configuration(server, path) for path in (MUTATING, VALIDATING)]
+    for path, (first, *others) in zip((MUTATING, VALIDATING), right, strict=True):
+        spoiled = [{**first, "clientConfig": {**first["clientConfig"], "caBundle": ""}}, *others]
+        strange = [{**first, "failurePolicy": "Fail", "name": "strange.example.com"}, first, *others]
+        for wrong in (spoiled, strange, []):
+            assert sent(server, "PATCH", path, {"webhooks": wrong}).status == 200
+            wait_for(is_repaired, webhooks)
+        sent(server, "DELETE", path)
+        wait_for(is_repaired, webhooks)
+    wait_for(lambda: gated(server), webhooks)
+
+
+def test_what_is_right_is_not_written_again(server: RealServer, webhooks: WebhookProcess) -> None:
+    def revisions() -> list[str]:
+        return [sent(server, "GET", path).json()["metadata"]["resourceVersion"] for path in (MUTATING, SECRET)]
+
+    before = revisions()
+    # Whoever repairs one configuration looks at everything.
+    right = configuration(server, VALIDATING)
+    assert sent(server, "PATCH", VALIDATING, {"webhooks": []}).status == 200
+    wait_for(lambda: configuration(server, VALIDATING) == right, webhooks)
+    assert revisions() == before
+
+
+def test_a_certificate_that_ends_soon_is_replaced_while_pods_go_on_being_gated(
+    server: RealServer, webhooks: WebhookProcess
+) -> None:
+    old = shown(webhooks)
+    long_ago = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=350)
+    ending = settled({}, Target(url=f"https://127.0.0.1:{webhooks.port}"), long_ago)
+    secret = sent(server, "GET", SECRET).json()
+    assert sent(server, "PUT", SECRET, {**secret, "data": ending.data()}).status == 200
+    wait_for(lambda: shown(webhooks) != old, webhooks)
+    fresh = shown(webhooks)
+    assert fresh.not_valid_after_utc - datetime.datetime.now(datetime.UTC) > datetime.timedelta(days=360)
+    assert gated(server)
+    held = sent(server, "GET", SECRET).json()["data"]
+    assert base64.b64decode(held["tls.crt"]) != ending.server.certificate
+    assert webhooks.running()
+
+
+def test_a_secret_that_is_deleted_or_spoiled_is_made_anew(server: RealServer, webhooks: WebhookProcess) -> None:
+    old = shown(webhooks)
+    sent(server, "DELETE", SECRET)
+    wait_for(lambda: shown(webhooks) != old, webhooks)
+    wait_for(lambda: gated(server), webhooks)
+    second = shown(webhooks)
+    assert sent(server, "PATCH", SECRET, {"data": {"ca.crt": "bm9wZQ==", "ca.key": "bm9wZQ=="}}).status == 200
+    wait_for(lambda: shown(webhooks) != second, webhooks)
+    wait_for(lambda: gated(server), webhooks)
+
+
+def _says_ready(log: Path) -> bool:
+    return "webhooks: ready" in log.read_text()
+
+
+def test_replicas_that_start_together_share_one_secret(server: RealServer, tmp_path: Path) -> None:
+    sent(server, "DELETE", SECRET)
+    port, other = free_ports(2)
+    command = [str(HEADGATE), "run", "--kubeconfig", str(server.kubeconfig), "--components", "webhooks"]
+    command += ["--webhook-url", f"https://127.0.0.1:{port}"]
+    logs = [tmp_path / "one.log", tmp_path / "two.log"]
+    replicas = [
+        Process([*command, "--webhook-listen", f"127.0.0.1:{each}"], log)
+        for each, log in zip((port, other), logs, strict=True)
+    ]
+    try:
+        for replica, log in zip(replicas, logs, strict=True):
+            replica.wait_until(partial(_says_ready, log), 30)
+        pems = {ssl.get_server_certificate(("127.0.0.1", each), timeout=5) for each in (port, other)}
+        assert len(pems) == 1
+        assert gated(server)
+    finally:
+        for replica in replicas:
+            replica.stop()
+
+
+def test_when_the_webhooks_are_gone_pods_are_created_all_the_same(server: RealServer, tmp_path: Path) -> None:
+    webhooks = WebhookProcess(server, tmp_path / "one.log")
+    assert gated(server)
+    webhooks.kill()
+    assert not gated(server)
+    again = WebhookProcess(server, tmp_path / "two.log", port=webhooks.port)
+    try:
+        wait_for(lambda: gated(server), again)
+    finally:
+        again.stop()
+
+
+def test_it_says_when_it_is_ready_and_ends_quietly_at_ctrl_c(server: RealServer, tmp_path: Path) -> None:
+    (metrics,) = free_ports(1)
+    webhooks = WebhookProcess(server, tmp_path / "w.log", "--metrics-listen", f"127.0.0.1:{metrics}")
+    connection = http.client.HTTPConnection("127.0.0.1", metrics, timeout=5)
+    connection.request("GET", "/readyz?verbose")
+    answer = connection.getresponse()
+    assert (answer.status, b"[+]webhooks ok" in answer.read()) == (200, True)
+    connection.close()
+    for path in ("/livez", "/healthz", "/readyz"):
+        assert asked(webhooks, server, "GET", path) == (200, b"ok\n")
+    webhooks.signal(signal.SIGINT)
+    assert webhooks.wait() == 0
+    assert webhooks.tail(1) == "stopped"
+    assert "Traceback" not in webhooks.log.read_text()
+
+
+def test_w6_with_the_feature_off_pods_are_not_asked_about(server: RealServer, tmp_path: Path) -> None:
+    off = WebhookProcess(server, tmp_path / "off.log", "--feature-gates", "SchedulingGatesQueueAdmission=false")
+    try:
+        assert configuration(server, MUTATING) == []
+        rules = [hook["rules"][0]["resources"] for hook in configuration(server, VALIDATING)]
+        assert rules == [["queues"], ["podgroups"]]
+        assert not gated(server)
+    finally:
+        off.stop()
+
+
+def test_a_whole_installation_opts_in(server: RealServer, tmp_path: Path) -> None:
+    everybody = WebhookProcess(server, tmp_path / "all.log", "--gate-all-pods")
+    try:
+        assert gated(server, {"note": "says nothing"})
+        assert not gated(server, {OPT_IN: "false"})
+        assert not gated(server, {"note": "says nothing"}, scheduler="default-scheduler")
+    finally:
+        everybody.stop()
+
+
+def test_w7_and_other_requests_that_are_no_creation_get_an_answer(server: RealServer, webhooks: WebhookProcess) -> None:
+    request: dict[str, Any] = {"uid": "u", "operation": "UPDATE", "resource": {"resource": "pods"}}
+    review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+    status, body = asked(webhooks, server, "POST", "/pods/mutate", json.dumps(review).encode())
+    response = json.loads(body)["response"]
+    assert (status, response["allowed"]) == (200, False)
+    assert response["status"]["message"] == "expect operation to be 'CREATE'"
+    for method, path, body, expected in (
+        ("POST", "/pods/mutate", b"{", 400),
+        ("POST", "/pods/mutate", b"", 400),
+        ("POST", "/elsewhere", b"{}", 404),
+        ("PUT", "/pods/mutate", b"{}", 405),
+        ("GET", "/pods/mutate", b"", 404),
+        ("POST", "/pods/mutate", b"x" * (9 * 1024 * 1024), 413),
+    ):
+        assert asked(webhooks, server, method, path, body)[0] == expected, (method, path)
+    assert gated(server)
+
+
+def test_others_are_trusted_by_name(server: RealServer, tmp_path: Path) -> None:
+    trusting = WebhookProcess(server, tmp_path / "t.log", "--trusted-user", "alice")
+    try:
+        pod = {"metadata": {"name": "stamped"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+        assert sent(server, "POST", PODS, pod).status == 201
+        stamp = {"metadata": {"annotations": {STAMP: "hers"}}}
+        assert sent(server, "PATCH", f"{PODS}/stamped", stamp, as_alice=True).status == 200
+    finally:
+        trusting.stop()
+
+
+@pytest.mark.parametrize(
+    ("flags", "says"),
+    [
+        (
+            ("--webhook-url", "https://127.0.0.1:1", "--webhook-listen", "127.0.0.1:0", "--webhook-secret", "no/s"),
+            'namespaces "no" not found; create it, or name another Secret by --webhook-secret',
+        ),
+        (("--webhook-url", "https://h", "--webhook-listen", "192.0.2.1:1"), "check --webhook-listen"),
+    ],
+)
+def test_what_cannot_work_is_refused_with_the_way_out(server: RealServer, flags: tuple[str, ...], says: str) -> None:
+    command = [str(HEADGATE), "run", "--kubeconfig", str(server.kubeconfig), "--components", "webhooks", *flags]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode != 0
+    assert says in " ".join(ended.stderr.split())
