@@ -1,8 +1,8 @@
 """The real Karpenter, with its provider of simulated machines, beside a real API server; and who plays its kubelets.
 
 A pool has machines of one size unless it says otherwise, so that the number of machines says how many pods were bought
-for. Each story has a pool of its own, which its pods select. The machines' kubelets are hollow ones in a thread of this
-process. `make karpenter` builds the binary.
+for. Each story has a pool of its own, which its pods select. The machines' kubelets are KWOK's, or hollow ones in a
+thread of this process. `make karpenter` builds the binaries.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def karpenter_folder() -> Path | None:
     """Where `make karpenter` put it, or None if it did not."""
     command = [sys.executable, str(REPOSITORY / "tools" / "kube" / "build.py"), "karpenter", "--print-dir"]
     folder = Path(subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip())
-    there = os.access(folder / "karpenter", os.X_OK) and (folder / "karpenter-manifests").is_dir()
-    return folder if there else None
+    wanted = all(os.access(folder / name, os.X_OK) for name in ("karpenter", "kwok"))
+    return folder if wanted and (folder / "karpenter-manifests").is_dir() else None
 
 
 class Karpenter(Process):
@@ -73,6 +73,22 @@ class Karpenter(Process):
         }
         send(server, "POST", CLASSES, _node_class())
         super().__init__([str(programs / "karpenter")], folder / "karpenter.log", environment)
+
+
+class Kwok(Process):
+    """KWOK's own kubelets for all simulated nodes of a server, as a process."""
+
+    def __init__(self, server: Server, programs: Path, folder: Path) -> None:
+        stages = folder / "stages.yaml"
+        found = sorted((programs / "kwok-manifests").glob("*.yaml"))
+        stages.write_text("\n---\n".join(file.read_text() for file in found))
+        command = [
+            str(programs / "kwok"),
+            *(f"--kubeconfig={server.kubeconfig}", f"--config={stages}", "--manage-all-nodes=false"),
+            "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake",
+            *("--node-lease-duration-seconds=0", "--server-address=", "--cidr=10.200.0.0/16"),
+        ]
+        super().__init__(command, folder / "kwok.log")
 
 
 class Kubelets:
@@ -128,8 +144,15 @@ def create_pool(server: Server, name: str, shapes: Sequence[Shape] = SHAPES[:1])
 
 def bought(server: Server, pool: str) -> list[Object]:
     """The machines that Karpenter has for the pool, as claims."""
-    found = send(server, "GET", f"{CLAIMS}?labelSelector=karpenter.sh/nodepool%3D{pool}")["items"]
-    return sorted(found, key=lambda claim: str(claim["metadata"]["name"]))
+    return all_bought(server).get(pool, [])
+
+
+def all_bought(server: Server) -> dict[str, list[Object]]:
+    """By pool."""
+    found: dict[str, list[Object]] = {}
+    for claim in send(server, "GET", CLAIMS)["items"]:
+        found.setdefault(claim["metadata"]["labels"]["karpenter.sh/nodepool"], []).append(claim)
+    return found
 
 
 def _define(server: Server, programs: Path) -> None:

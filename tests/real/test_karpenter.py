@@ -8,26 +8,32 @@ looked at everything that came before it, and Karpenter, which plans for all pod
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from clusters import a_pod
-from harness.karpenter import STORY, Karpenter, Kubelets, bought, create_pool
+from harness.karpenter import SHAPES, STORY, Karpenter, Kubelets, bought, create_pool
 from harness.processes import Process
+from harness.queues import QUEUES, a_queue, install_crds
 from harness.real import RealServer
 from harness.scheduling import (
     SchedulerProcess,
     create_pod,
+    delete_pod,
     get_pod,
     is_bound,
     patch_pod,
     scheduled_reason,
+    send,
     wait_for,
 )
 from harness.server import Server
+from headgate.capacity.names import GATE, OPT_IN, QUEUE_NAME
+from headgate.nodes.models.machine import Shape
 
 pytestmark = pytest.mark.real
 
@@ -35,6 +41,9 @@ Object = dict[str, Any]
 WITNESS = "witness"
 FOREIGN = {"name": "example.com/somebody-elses"}
 PATIENCE_S = 60.0
+PRIORITY_CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
+STOP_AFTER = "headgate.dev/stop-after"
+MERGE = "application/merge-patch+json"
 
 
 class World:
@@ -45,8 +54,40 @@ class World:
         self._processes = processes
         self._witnesses = itertools.count(1)
 
-    def pod(self, story: str, name: str, **more: Any) -> None:
-        create_pod(self.server, our_pod(story, name, **more))
+    def pod(
+        self,
+        story: str,
+        name: str,
+        *,
+        cpu: str = "1",
+        gated: bool = False,
+        annotations: Mapping[str, str] = {},
+        **more: Any,
+    ) -> None:
+        """Of the story's queue; `gated` as the webhook makes it of a pod that asks for the queue's gate."""
+        pod = a_pod(name, {"cpu": cpu}, schedulerName="headgate", nodeSelector={STORY: story}, **more)
+        pod["metadata"]["annotations"] = {QUEUE_NAME: story, **annotations}
+        if gated:
+            pod["metadata"]["annotations"][OPT_IN] = "true"
+            pod["spec"].setdefault("schedulingGates", []).append({"name": GATE})
+        create_pod(self.server, pod)
+
+    def queue(self, story: str, cpu: str, shapes: Sequence[Shape] = SHAPES[:1]) -> None:
+        """A queue with that limit, and a pool of machines for its pods."""
+        create_pool(self.server, story, shapes)
+        send(self.server, "POST", QUEUES, a_queue(story, weight=1, capability={"cpu": cpu}))
+
+    def application(self, story: str, *, gated: bool) -> None:
+        """One driver and five executors, as a Spark user submits them."""
+        self.pod(story, f"{story}-driver", gated=gated)
+        self.until_bound(f"{story}-driver")
+        for number in range(1, 6):
+            self.pod(story, f"{story}-executor-{number}", gated=gated)
+
+    def reasons(self, story: str) -> dict[str, int]:
+        """How many of the story's executors have no node, by what is said of them."""
+        found = (get_pod(self.server, f"{story}-executor-{number}") for number in range(1, 6))
+        return dict(Counter(scheduled_reason(pod) for pod in found if not is_bound(pod)))
 
     def machines(self, story: str) -> int:
         return len(bought(self.server, story))
@@ -63,10 +104,6 @@ class World:
         self.until_bound(name)
 
 
-def our_pod(story: str, name: str, **more: Any) -> Object:
-    return a_pod(name, {"cpu": "1"}, schedulerName="headgate", nodeSelector={STORY: story}, **more)
-
-
 @pytest.fixture(scope="module")
 def world(kube_binaries: Path, karpenter_binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     folder = tmp_path_factory.mktemp("karpenter")
@@ -74,10 +111,12 @@ def world(kube_binaries: Path, karpenter_binaries: Path, tmp_path_factory: pytes
     processes: list[Process] = []
     try:
         processes.append(Karpenter(server, karpenter_binaries, folder / "karpenter"))
-        create_pool(server, WITNESS)
+        install_crds(server)
+        made = World(server, processes)
+        made.queue(WITNESS, "1k")
         with Kubelets(server):
             processes.append(SchedulerProcess(server, folder / "scheduler.log", "--no-leader-elect"))
-            yield World(server, processes)
+            yield made
     finally:
         for process in reversed(processes):
             process.stop()
@@ -86,7 +125,7 @@ def world(kube_binaries: Path, karpenter_binaries: Path, tmp_path_factory: pytes
 
 
 def test_pods_without_a_node_get_a_machine_each_from_none(world: World) -> None:
-    create_pool(world.server, "plain")
+    world.queue("plain", "2")
     world.pod("plain", "plain-1")
     world.pod("plain", "plain-2")
     world.until_bound("plain-1", "plain-2")
@@ -95,7 +134,7 @@ def test_pods_without_a_node_get_a_machine_each_from_none(world: World) -> None:
 
 
 def test_a_pod_behind_somebody_elses_gate_gets_its_machine_when_that_is_lifted_and_not_before(world: World) -> None:
-    create_pool(world.server, "foreign")
+    world.queue("foreign", "2")
     world.pod("foreign", "foreign-1", schedulingGates=[FOREIGN])
     world.settle()
     assert scheduled_reason(get_pod(world.server, "foreign-1")) == "SchedulingGated"
@@ -103,3 +142,75 @@ def test_a_pod_behind_somebody_elses_gate_gets_its_machine_when_that_is_lifted_a
     patch_pod(world.server, "foreign-1", {"spec": {"schedulingGates": None}})
     world.until_bound("foreign-1")
     assert world.machines("foreign") == 1
+
+
+def test_without_gates_machines_are_bought_for_the_pods_that_their_queue_blocks(world: World) -> None:
+    world.queue("off", "2")
+    world.application("off", gated=False)
+    world.until(lambda: world.machines("off") == 6)
+    world.settle()
+    assert world.machines("off") == 6
+    assert world.reasons("off") == {"Unschedulable": 4}
+
+
+def test_with_gates_exactly_those_machines_are_bought_that_the_queue_has_room_for(world: World) -> None:
+    world.queue("on", "2")
+    world.application("on", gated=True)
+    world.until_bound("on-driver", "on-executor-1")
+    world.settle()
+    assert world.machines("on") == 2
+    assert world.reasons("on") == {"SchedulingGated": 4}
+
+
+def test_when_the_queue_has_room_again_the_next_pod_gets_its_machine_from_then_on(world: World) -> None:
+    world.queue("freed", "2", SHAPES)
+    world.pod("freed", "freed-small", gated=True)
+    world.until_bound("freed-small")
+    world.pod("freed", "freed-large", cpu="2", gated=True)  # does not fit on the machine that the small one leaves
+    world.settle()
+    assert world.machines("freed") == 1
+    delete_pod(world.server, "freed-small")
+    world.until_bound("freed-large")
+    assert world.machines("freed") == 2
+
+
+def test_a_machine_that_a_finished_pod_leaves_is_used_before_another_is_bought(world: World) -> None:
+    world.queue("reused", "1")
+    world.pod("reused", "reused-1", gated=True)
+    world.until_bound("reused-1")
+    world.pod("reused", "reused-2", gated=True)
+    delete_pod(world.server, "reused-1")
+    world.until_bound("reused-2")
+    world.settle()
+    assert world.machines("reused") == 1
+
+
+def test_a_queue_that_grows_buys_as_many_machines_as_it_grew(world: World) -> None:
+    world.queue("grown", "2")
+    world.application("grown", gated=True)
+    world.until_bound("grown-driver", "grown-executor-1")
+    send(world.server, "PATCH", f"{QUEUES}/grown", {"spec": {"capability": {"cpu": "3"}}}, MERGE)
+    world.until_bound("grown-executor-2")
+    world.settle()
+    assert world.machines("grown") == 3
+    assert world.reasons("grown") == {"SchedulingGated": 3}
+
+
+def test_a_preemption_buys_no_machine(world: World) -> None:
+    world.queue("preempted", "2")
+    send(world.server, "POST", PRIORITY_CLASSES, a_priority_class("urgent", 1000))
+    slow = {STOP_AFTER: "25s"}  # more than enough for Karpenter to plan while the victim ends
+    world.pod("preempted", "preempted-victim", gated=True, annotations=slow)
+    world.until_bound("preempted-victim")
+    world.pod("preempted", "preempted-urgent", gated=True, priorityClassName="urgent")
+    world.until(lambda: "deletionTimestamp" in get_pod(world.server, "preempted-victim")["metadata"])
+    world.settle()
+    assert not is_bound(get_pod(world.server, "preempted-urgent"))
+    assert world.machines("preempted") == 1
+    patch_pod(world.server, "preempted-victim", {"metadata": {"annotations": {STOP_AFTER: "0s"}}})
+    world.until_bound("preempted-urgent")
+    assert world.machines("preempted") == 1
+
+
+def a_priority_class(name: str, value: int) -> Object:
+    return {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value}

@@ -1,7 +1,8 @@
 """The model of Karpenter against the real one: drawn sets of pods, and which machines each of them buys for them.
 
 The pods wait for pools that do not exist yet. When those are there, one pass of Karpenter plans for each set as a
-whole, which is what the model is asked about. Nobody schedules the pods: their conditions are the test's.
+whole, which is what the model is asked about. Nobody schedules the pods: their conditions are the test's. The kubelets
+are KWOK's own, so nothing here but the model is ours.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ import msgspec
 import pytest
 
 from clusters import a_pod
-from harness.karpenter import POOLS, SHAPES, STORY, TYPE, Karpenter, Kubelets, bought, create_pool
+from harness.karpenter import POOLS, SHAPES, STORY, TYPE, Karpenter, Kwok, all_bought, create_pool
 from harness.real import RealServer
 from harness.scheduling import create_pod, patch_pod, pods, send, wait_for
 from headgate.kube import quantity
 from headgate.kube.amounts import units
-from headgate.nodes.models import karpenter
+from headgate.nodes.models import karpenter as models
 from headgate.nodes.models.claims import Pool
 from headgate.nodes.models.contract import Buy
 
@@ -41,12 +42,13 @@ def server(
 ) -> Iterator[RealServer]:
     folder = tmp_path_factory.mktemp("karpenter-model")
     server = RealServer(folder / "server", kube_binaries)
-    process = Karpenter(server, karpenter_binaries, folder / "karpenter")
+    karpenter = Karpenter(server, karpenter_binaries, folder / "karpenter")
+    kwok = Kwok(server, karpenter_binaries, folder)
     try:
-        with Kubelets(server):
-            yield server
+        yield server
     finally:
-        process.stop()
+        kwok.stop()
+        karpenter.stop()
         server.disconnect()
         server.stop()
 
@@ -72,7 +74,7 @@ def drawn_pods(draw: random.Random, story: str) -> Iterator[tuple[Object, Object
 def planned(story: str, waiting: list[Object]) -> Machines:
     """What the model buys for these pods."""
     shapes = tuple(msgspec.structs.replace(shape, labels={STORY: story}) for shape in SHAPES)
-    model = karpenter.Karpenter([Pool(story, shapes)])
+    model = models.Karpenter([Pool(story, shapes)])
     for pod in waiting:
         model.pod_applied(pod, 0.0)
     model.synced(0.0)
@@ -88,12 +90,14 @@ def milli_cpu(pod: Object) -> int:
     return units("cpu", quantity.amount(pod["spec"]["containers"][0]["resources"]["requests"]["cpu"]))
 
 
-def had(server: RealServer, story: str) -> Machines:
-    """What Karpenter bought for them."""
-    found = bought(server, story)
-    asked = (quantity.amount(claim["spec"]["resources"]["requests"]["cpu"]) for claim in found)
-    types = (claim["metadata"]["labels"].get(TYPE, "") for claim in found)
-    return Counter((kind, units("cpu", cpu)) for kind, cpu in zip(types, asked, strict=True))
+def had(server: RealServer) -> dict[str, Machines]:
+    """What Karpenter bought for them, by story."""
+    return {story: Counter(map(read, claims)) for story, claims in all_bought(server).items()}
+
+
+def read(claim: Object) -> tuple[str, int]:
+    asked = quantity.amount(claim["spec"]["resources"]["requests"]["cpu"])
+    return claim["metadata"]["labels"].get(TYPE, ""), units("cpu", asked)
 
 
 def test_the_model_buys_the_machines_that_karpenter_buys(server: RealServer) -> None:
@@ -117,11 +121,13 @@ def test_the_model_buys_the_machines_that_karpenter_buys(server: RealServer) -> 
         poked = next(iter(waiting))  # whoever changes makes Karpenter plan for all
         patch_pod(server, poked, {"metadata": {"annotations": {"example.com/pool": together[0]}}})
         wait_for(partial(is_bought, server, {story: wanted[story] for story in together}))
-    assert {story: had(server, story) for story in stories} == wanted
+    assert had(server) == {story: machines for story, machines in wanted.items() if machines}
+    wait_for(lambda: all(is_started(claim) for claims in all_bought(server).values() for claim in claims))
 
 
 def is_bought(server: RealServer, wanted: dict[str, Machines]) -> bool:
-    return all(had(server, story) == machines for story, machines in wanted.items())
+    found = had(server)
+    return all(found.get(story, Counter()) == machines for story, machines in wanted.items())
 
 
 def few_machines_at_a_time(wanted: dict[str, Machines]) -> Iterator[list[str]]:
@@ -135,6 +141,13 @@ def few_machines_at_a_time(wanted: dict[str, Machines]) -> Iterator[list[str]]:
     yield together
 
 
+def is_started(claim: Object) -> bool:
+    return "Initialized" in true_conditions(claim)
+
+
 def is_ready(pool: Object) -> bool:
-    conditions = pool.get("status", {}).get("conditions") or ()
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+    return "Ready" in true_conditions(pool)
+
+
+def true_conditions(obj: Object) -> set[str]:
+    return {each["type"] for each in obj.get("status", {}).get("conditions") or () if each["status"] == "True"}

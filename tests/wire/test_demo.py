@@ -1,0 +1,46 @@
+"""`headgate demo autoscaler`, as a newcomer types it, and the page that shows what it prints."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from harness.embedded import HEADGATE
+
+PAGE = (Path(__file__).parents[2] / "docs" / "autoscalers.md").read_text()
+
+
+def told(model: str) -> list[str]:
+    command = [str(HEADGATE), "demo", "autoscaler", "--model", model]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.splitlines()
+
+
+def numbers(line: str) -> list[int]:
+    """Off and on: bought, idle, running, waiting each."""
+    return [int(each) for each in re.findall(r"\d+", line[32:])]
+
+
+@pytest.mark.parametrize("model", ["cluster-autoscaler", "karpenter"])
+def test_with_gates_only_machines_are_bought_that_the_queue_has_room_for(model: str) -> None:
+    lines = told(model)
+    steps = {line[:32].strip(): numbers(line) for line in lines[2:7]}
+    assert steps == {
+        "a queue with room for 2 CPU": [0, 0, 0, 0, 0, 0, 0, 0],
+        "the driver is submitted": [1, 0, 1, 0, 1, 0, 1, 0],
+        "five executors are submitted": [6, 4, 2, 4, 2, 0, 2, 4],
+        "one executor finishes": [6, 4, 2, 3, 2, 0, 2, 3],
+        "the queue grows to 3 CPU": [6, 3, 3, 2, 3, 0, 3, 2],
+    }
+    assert re.fullmatch(
+        r"Without gates the autoscaler bought 6 machines, \d of which never ran a pod; "
+        r"with gates it bought 3, 0 of which never ran a pod, and as many pods ran\.",
+        lines[-1],
+    )
+    if model == "cluster-autoscaler":
+        (shown,) = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)
+        assert shown.splitlines() == lines[:7]
