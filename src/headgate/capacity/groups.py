@@ -18,6 +18,7 @@ from headgate.capacity.task import Task
 from headgate.waiting.heap import Heap
 
 LEAST_MINIMUM: Final = 1
+_THERE: Final = (Standing.ALLOCATED, Standing.SUCCEEDED)
 
 
 class PodGroup(msgspec.Struct, frozen=True):
@@ -71,7 +72,6 @@ class Gang:
     by the API's word or by ours."""
 
     __slots__ = (
-        "_task_key",
         "asks_in",
         "counts",
         "entry",
@@ -87,12 +87,13 @@ class Gang:
         "queue",
         "roles",
         "spec",
+        "task_key",
         "waiting",
     )
 
     def __init__(self, namespace: str, name: str, task_key: Callable[[Task], Any]) -> None:
         self.key = (namespace, name)
-        self._task_key = task_key
+        self.task_key = task_key
         self.spec: PodGroup | None = None
         self.queue = ""
         self.let_in = False
@@ -126,7 +127,7 @@ class Gang:
             _add(self.foreign, record.counted, sign)
         elif standing is Standing.WAITING:
             if sign > 0:
-                self.waiting.put(task.uid, self._task_key(task))
+                self.waiting.put(task.uid, self.task_key(task))
             else:
                 self.waiting.discard(task.uid)
 
@@ -142,7 +143,14 @@ class Gang:
     @property
     def is_placed(self) -> bool:
         """Whether its minimum is on nodes, or done."""
-        return self.counts.get(Standing.ALLOCATED, 0) + self.counts.get(Standing.SUCCEEDED, 0) >= self.minimum
+        least, least_of = self.lacks_on_nodes()
+        return not least and not least_of
+
+    def lacks_on_nodes(self) -> tuple[int, dict[str, int]]:
+        """How many are missing to the minimum that is on nodes, or done; and of which roles."""
+        there = sum(self.counts.get(each, 0) for each in _THERE)
+        least_of = self._lacking_roles(_THERE)
+        return max(self.minimum - there, sum(least_of.values()), 0), {role: n for role, n in least_of.items() if n}
 
     @property
     def existing(self) -> int:
@@ -162,12 +170,12 @@ class Gang:
         """How many are missing to the minimum, of all roles."""
         return max(self.minimum - self.ready, sum(self._lacking_roles().values()), 0)
 
-    def _lacking_roles(self) -> dict[str, int]:
+    def _lacking_roles(self, ready_as: tuple[Standing, ...] = (*HELD, Standing.SUCCEEDED)) -> dict[str, int]:
         if self.spec is None or not self.spec.min_task_member:
             return {}
         lacking = {}
         for role, least in self.spec.min_task_member.items():
-            ready = sum(self.roles.get((each, role), 0) for each in (*HELD, Standing.SUCCEEDED))
+            ready = sum(self.roles.get((each, role), 0) for each in ready_as)
             lacking[role] = max(least - ready, 0)
         return lacking
 
@@ -182,7 +190,7 @@ class Gang:
         return self._pick(lacks)
 
     def _pick(self, lacks: int) -> tuple[str, ...]:
-        in_order = sorted((self._task_key(self.members[uid].task), uid) for uid in self.waiting)
+        in_order = sorted((self.task_key(self.members[uid].task), uid) for uid in self.waiting)
         chosen: set[str] = set()
         for role, missing in self._lacking_roles().items():
             of_role = [uid for _, uid in in_order if self.members[uid].task.role == role][:missing]
@@ -206,7 +214,7 @@ class Gang:
     def first_members(self) -> tuple[str, ...]:
         """The minimum: those who hold something first, then those who wait, in order."""
         alive = (each for each in self.members.values() if each.standing in HELD or each.standing is Standing.WAITING)
-        keyed = ((each.standing not in HELD, self._task_key(each.task), each.task.uid) for each in alive)
+        keyed = ((each.standing not in HELD, self.task_key(each.task), each.task.uid) for each in alive)
         return tuple(uid for _, _, uid in nsmallest(max(self.minimum, 1), keyed))
 
 

@@ -15,6 +15,7 @@ import msgspec
 from headgate.capacity import admitting, verdicts
 from headgate.capacity.admitting import Grant
 from headgate.capacity.book import Book
+from headgate.capacity.company import Company, company_of
 from headgate.capacity.intake import Intake
 from headgate.capacity.ledger import Column
 from headgate.capacity.line import Line
@@ -28,7 +29,7 @@ from headgate.capacity.task import Task
 from headgate.capacity.verdict import Held, Why
 from headgate.kube.amounts import PODS
 
-__all__ = ["Grant", "Held", "Limits", "Line", "Queues", "Usage", "Why"]
+__all__ = ["Company", "Grant", "Held", "Limits", "Line", "Queues", "Usage", "Why"]
 
 
 class Usage(msgspec.Struct, frozen=True):
@@ -204,11 +205,15 @@ class Queues:
         gang = self._book.gangs.get((namespace, name))
         return gang is not None and gang.let_in
 
-    def members(self, uid: str) -> tuple[str, ...]:
-        """Those who have to be placed together with this pod, itself among them: its gang's minimum, or only itself."""
+    def minimum(self, uid: str) -> tuple[str, ...]:
+        """The pods that its gang cannot do without, in order; only itself if it has none."""
         record = self._book.records.get(uid)
-        first = () if record is None or record.gang is None else record.gang.first_members()
-        return first if uid in first else (uid,)
+        return (uid,) if record is None or record.gang is None else record.gang.first_members()
+
+    def company(self, uid: str) -> Company:
+        """Those who are tried together with this pod, itself among them, and how many of them have to get nodes."""
+        record = self._book.records.get(uid)
+        return Company((uid,)) if record is None else company_of(record)
 
     def position(self, uid: str) -> int | None:
         """How many units of its queue stand before it; None if it does not wait for a grant."""

@@ -15,12 +15,11 @@ from typing import Final
 import msgspec
 
 from headgate.capacity.names import GATE, OPT_IN
-from headgate.capacity.queues import Held, Queues
+from headgate.capacity.queues import Company, Held, Queues
 from headgate.capacity.stamp import Stamp, write_stamp
 from headgate.kube import conditions, gates
 from headgate.kube.timestamps import format_micro_time
 from headgate.scheduling import events, telling
-from headgate.scheduling.bindings import Bindings
 from headgate.scheduling.contract import Rejection
 from headgate.scheduling.effects import Effect, Result
 from headgate.scheduling.lifting import Lifts
@@ -164,10 +163,11 @@ class Admitting:
         self._refusals.pop(uid, None)
         if not self._enabled:
             self._queue.activate([uid], now_s)
-        members = self.queues.members(uid) or (uid,)
-        if any(map(self._lifts.is_open, members)):
+        minimum = self.queues.minimum(uid)
+        if any(map(self._lifts.is_open, minimum)):
             return []
-        return [effect for each in members for effect in self._say_now(each)]
+        told = dict.fromkeys((uid, *minimum, *self.queues.company(uid).uids))
+        return [effect for each in told if not self._lifts.is_open(each) for effect in self._say_now(each)]
 
     def _say_now(self, uid: str) -> Iterator[Effect]:
         message = self._unsaid.pop(uid, None)
@@ -190,13 +190,9 @@ class Admitting:
     def rejection(self, held: Held) -> Rejection:
         return Rejection(QueueAllocation.name, held.message, expires=False)
 
-    def together(self, pod: Pod, bindings: Bindings) -> tuple[str, ...]:
-        """Whom the pod has to be placed together with, itself among them."""
-        if pod.scheduler_name not in self._names:
-            return ()
-        members = self.queues.members(pod.uid)
-        waiting = (uid for uid in members if self._queue.get(uid) is not None and bindings.get(uid) is None)
-        return tuple(waiting) if len(members) > 1 else ()
+    def company(self, pod: Pod) -> Company:
+        """Whom the pod is tried together with, itself among them."""
+        return self.queues.company(pod.uid) if pod.scheduler_name in self._names else Company((pod.uid,))
 
     def unplaced(self, pod: Pod) -> None:
         """It got no node: what a queue promised stays promised, and who was promised nothing gives way to others."""
@@ -208,8 +204,7 @@ class Admitting:
         self._unsaid.pop(pod.uid, None)
         if pod.scheduler_name not in self._names:
             return False
-        members: Iterable[str] = self.queues.members(pod.uid) or (pod.uid,)
-        if not any(map(self._lifts.is_open, members)):
+        if not any(map(self._lifts.is_open, (pod.uid, *self.queues.minimum(pod.uid)))):
             return False
         self._unsaid[pod.uid] = message
         return True

@@ -8,9 +8,10 @@ take after all is as good to the others as if a pod had gone. When pods are trie
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+from headgate.capacity.queues import Company
 from headgate.scheduling import events, telling
 from headgate.scheduling.admitting import Admitting
 from headgate.scheduling.bindings import Bindings, Failure, Step, Way
@@ -25,7 +26,7 @@ from headgate.scheduling.preempting import Preempting
 from headgate.scheduling.profile import Team
 from headgate.scheduling.queue import SchedulingQueue
 from headgate.scheduling.queued import Queued
-from headgate.scheduling.together import place_together
+from headgate.scheduling.together import Together, place_together
 
 _GATES: Final = "SchedulingGates"
 _UNGATED: Final = events.on(events.UNSCHEDULABLE_POD, events.POD_GATES_ELIMINATED)
@@ -69,9 +70,9 @@ class Attempts:
         if held is not None:  # since it was put in line
             self._queue.fail(queued, (self._admitting.rejection(held),), now_s)
             return []
-        members = self._admitting.together(pod, self._bindings)
-        if len(members) > 1:
-            return self._attempt_together(queued, members, now_s)
+        company = self._admitting.company(pod)
+        if company.must_be_several:
+            return self._attempt_together(queued, company, now_s)
         clock = self._metrics.clock
         began_s = clock()
         outcome = self._cycles[pod.scheduler_name].place(pod)
@@ -86,27 +87,48 @@ class Attempts:
             self._metrics.preempted(len(outcome.nominated.victims))
         return self._unplaced(queued, outcome, now_s)
 
-    def _attempt_together(self, queued: Queued[Pod], members: Sequence[str], now_s: float) -> list[Effect]:
-        """A group's minimum: whoever of it comes up first takes the others along, and all get nodes or none does."""
-        taken = [queued if uid == queued.uid else self._queue.take(uid) for uid in members]
-        group = [each for each in taken if each is not None]
-        if len(group) < len(members):
-            # One of them must not be tried now. When it may be, it takes these along.
-            for each in group:
-                self._queue.fail(each, (_NOT_WHOLE,), now_s)
-            return []
-        name = queued.pod.scheduler_name
-        outcome = place_together(self._cycles[name], [each.pod for each in group])
+    def _attempt_together(self, queued: Queued[Pod], company: Company, now_s: float) -> list[Effect]:
+        """Whoever of a group comes up first takes others along until enough of them have nodes; or none gets one."""
+        taken: dict[str, Queued[Pod]] = {}
+
+        def members() -> Iterator[Pod]:
+            for uid in company.uids:
+                each = queued if uid == queued.uid else self._queue.take(uid)
+                if each is not None:
+                    taken[uid] = each
+                    yield each.pod
+
+        asked, name, clock = members(), queued.pod.scheduler_name, self._metrics.clock
+        began_s = clock()
+        outcome = place_together(self._cycles[name], asked, company)
+        took_s = (clock() - began_s) / max(len(taken), 1)
+        for _ in taken:
+            self._metrics.decided(took_s)
         effects: list[Effect] = []
-        if isinstance(outcome, Unplaced):
-            for each in group:
-                self._metrics.attempted(ERROR if outcome.is_error else UNSCHEDULABLE, name, 0.0)
+        if isinstance(outcome, Together):
+            for uid, node_name in outcome.nodes.items():
+                self._conditions.forget(uid)
+                begun = self._bindings.begin(taken[uid], self._teams[name], node_name, now_s)
+                effects += self.carry_out(begun, now_s)
+            left = [each for each in {**taken, queued.uid: queued}.values() if each.uid not in outcome.nodes]
+            return effects + [effect for each in left for effect in self._attempt_alone(each, now_s)]
+        for _ in asked:  # whoever is left waits with them, and need not ask the same again
+            pass
+        for each in taken.values():
+            if outcome is None:
+                # Some of them must not be tried now. When they may be, they take these along.
+                self._queue.fail(each, (_NOT_WHOLE,), now_s)
+            else:
+                self._metrics.attempted(ERROR if outcome.is_error else UNSCHEDULABLE, name, took_s)
                 effects += self._unplaced(each, outcome, now_s)
-            return effects
-        for each, placement in zip(group, outcome, strict=True):
-            self._conditions.forget(each.uid)
-            effects += self.carry_out(self._bindings.begin(each, self._teams[name], placement.node_name, now_s), now_s)
         return effects
+
+    def _attempt_alone(self, queued: Queued[Pod], now_s: float) -> list[Effect]:
+        """The group can do without this one, if the others did set out."""
+        if self._admitting.company(queued.pod).must_be_several:
+            self._queue.fail(queued, (_NOT_WHOLE,), now_s)
+            return []
+        return self.attempt(queued, now_s)
 
     def _unplaced(self, queued: Queued[Pod], outcome: Unplaced, now_s: float) -> list[Effect]:
         rejections = () if outcome.is_error else outcome.rejections

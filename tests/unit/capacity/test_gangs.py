@@ -179,12 +179,12 @@ def test_what_a_group_holds_already_is_not_counted_twice() -> None:
     assert house.admit() == ["h-0"]
 
 
-def test_members_are_those_who_must_be_placed_together() -> None:
+def test_the_minimum_is_whom_a_gang_cannot_do_without() -> None:
     house = House(a_queue("q", cpu=9), a_group("g", "q", minimum=2), *a_gang("g", 4), a_task("p", queue="q"))
     house.admit()
-    assert house.queues.members("u-g-0") == ("u-g-0", "u-g-1")
-    assert house.queues.members("u-g-3") == ("u-g-3",)
-    assert house.queues.members("u-p") == ("u-p",)
+    assert house.queues.minimum("u-g-0") == ("u-g-0", "u-g-1")
+    assert house.queues.minimum("u-g-3") == ("u-g-0", "u-g-1")
+    assert house.queues.minimum("u-p") == ("u-p",)
 
 
 def test_a_gang_that_did_not_opt_in_gives_all_back_and_comes_again_as_one() -> None:

@@ -247,4 +247,37 @@ SCENARIOS: Mapping[str, Scenario] = {
         pods=tuple(pod(f"a{i}", queue="a") for i in range(4)),
         placed=("a0", "a1", "a2", "a3"),
     ),
+    "what a gang has beyond its minimum does not start without it": Scenario(
+        nodes=(a_node("a", cpu="1"),),
+        queues=(queue("q", "3"),),
+        groups=(group("g", 2, queue="q"),),
+        pods=tuple(pod(f"g-{i}", group="g") for i in range(3)),
+    ),
+    "a gang goes on without a pod that fits nowhere if the others are enough": Scenario(
+        nodes=(a_node("a", cpu="2"),),
+        queues=(queue("q", "8"),),
+        groups=(group("g", 2, queue="q"),),
+        pods=(pod("g-0", "4", group="g"), pod("g-1", group="g"), pod("g-2", group="g"), pod("g-3", group="g")),
+        placed=("g-1", "g-2"),
+    ),
+    "a gang of which the roles do not all fit gets nothing": Scenario(
+        nodes=(a_node("a", cpu="2"),),
+        queues=(queue("q", "8"),),
+        groups=(group("g", 2, queue="q", minTaskMember={"master": 1, "worker": 1}),),
+        pods=(
+            pod("master", "4", group="g", role="master"),
+            pod("worker-0", group="g", role="worker"),
+            pod("worker-1", group="g", role="worker"),
+        ),
+    ),
+    "a gang that has its minimum takes more one by one": Scenario(
+        nodes=(a_node("a", cpu="3"),),
+        queues=(queue("q", "8"),),
+        groups=(group("g", 2, queue="q"),),
+        pods=(
+            *(pod(f"g-{i}", group="g", nodeName="a") for i in range(2)),
+            *(pod(f"g-{i}", group="g") for i in (2, 3)),
+        ),
+        placed=("g-2",),
+    ),
 }
