@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from cryptography import x509
 
 from harness.embedded import HEADGATE
 from harness.processes import Process, free_ports
-from harness.real import RealServer
+from harness.real import REPOSITORY, RealServer
 from harness.scheduling import wait_for
 from harness.server import Server
 from harness.webhooks import MUTATING, SECRET, VALIDATING, WebhookProcess, prepare, sent
@@ -246,6 +247,30 @@ def test_w7_and_other_requests_that_are_no_creation_get_an_answer(server: RealSe
     ):
         assert asked(webhooks, server, method, path, body)[0] == expected, (method, path)
     assert gated(server)
+
+
+def test_the_rights_that_the_example_grants_are_all_that_it_takes(server: RealServer, tmp_path: Path) -> None:
+    applied = server.kubectl(["apply", "-f", str(REPOSITORY / "examples" / "webhook-rights.yaml")])
+    assert applied.exit == 0, applied.stderr
+    token = server.kubectl(["create", "token", "-n", "headgate-system", "headgate"]).stdout.strip()
+    account = yaml.safe_load(server.kubeconfig.read_text())
+    account["users"][0]["user"] = {"token": token}
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(yaml.safe_dump(account))
+    for path in (SECRET, MUTATING, VALIDATING):
+        sent(server, "DELETE", path)
+    webhooks = WebhookProcess(server, tmp_path / "w.log", "--kubeconfig", str(kubeconfig))
+    try:
+        wait_for(lambda: gated(server), webhooks)
+        right = configuration(server, MUTATING)
+        assert sent(server, "PATCH", MUTATING, {"webhooks": []}).status == 200
+        wait_for(lambda: configuration(server, MUTATING) == right, webhooks)
+        old = shown(webhooks)
+        assert sent(server, "PATCH", SECRET, {"data": {"tls.crt": "", "tls.key": ""}}).status == 200
+        wait_for(lambda: shown(webhooks) != old, webhooks)
+        assert "WARNING" not in webhooks.log.read_text()
+    finally:
+        webhooks.stop()
 
 
 def test_others_are_trusted_by_name(server: RealServer, tmp_path: Path) -> None:

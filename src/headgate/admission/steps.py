@@ -17,6 +17,9 @@ from headgate.admission.review import Answer, Request
 from headgate.capacity.names import POD_GROUPS, QUEUES
 from headgate.kube.resource import PODS, Resource
 
+_BINDINGS: Final = Resource("", "v1", "bindings", namespaced=True)
+"""The older way to bind a pod."""
+
 Ask = Callable[[Request, Policy, View], Answer]
 
 
@@ -39,6 +42,7 @@ STEPS: Final = (
     Step("stamp.pods.headgate.dev", "/pods/validate", False, PODS, "", ("UPDATE",), True, pods.guard_stamp),
     Step("stamp.pods.headgate.dev", "", False, PODS, "status", ("UPDATE",), True, pods.guard_stamp),
     Step("stamp.pods.headgate.dev", "", False, PODS, "binding", ("CREATE",), True, pods.guard_binding),
+    Step("stamp.pods.headgate.dev", "", False, _BINDINGS, "", ("CREATE",), True, pods.guard_binding),
     Step(
         "queues.headgate.dev",
         "/queues/validate",

@@ -104,12 +104,20 @@ def test_a_stamp_is_written_by_us_and_by_nobody_else(path: str) -> None:
     assert server.patch(path, {"metadata": {"annotations": {"note": "free"}}}).status == 200
 
 
-def test_a_binding_brings_no_stamp() -> None:
+@pytest.mark.parametrize("path", [f"{PODS}/a/binding", "/api/v1/namespaces/t/bindings"])
+def test_a_binding_brings_no_stamp(path: str) -> None:
     server = a_server()
     server.post(PODS, a_pod())
     binding = {"metadata": {"name": "a", "annotations": {STAMP: "x"}}, "target": {"kind": "Node", "name": "n"}}
-    assert server.post(f"{PODS}/a/binding", binding).status == 403
-    assert server.call("POST", f"{PODS}/a/binding", binding, authorization=OURS).status == 201
+    assert server.post(path, binding).status == 403
+    assert server.call("POST", path, binding, authorization=OURS).status == 201
+
+
+def test_a_pod_that_is_created_by_an_apply_is_gated() -> None:
+    pod = {"apiVersion": "v1", "kind": "Pod", **opting()}
+    made = a_server().apply(f"{PODS}/a", pod, "me")
+    assert made.status == 201
+    assert gates(made.body) == [GATE]
 
 
 def test_what_a_webhook_adds_is_looked_at_again() -> None:

@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from headgate.cli.run import command
+from headgate.cli.up import command as up
 
 KUBECONFIG = """
 apiVersion: v1
@@ -40,3 +41,11 @@ def test_what_cannot_work_is_refused_with_the_way_out(tmp_path: Path, flags: tup
     )
     assert ended.exit_code != 0
     assert says in " ".join(ended.output.split())
+
+
+def test_a_cluster_is_not_started_with_queue_gates_and_without_scheduling_gates(tmp_path: Path) -> None:
+    flags = ["--data", str(tmp_path / "data"), "--feature-gates", "PodSchedulingReadiness=false"]
+    ended = CliRunner().invoke(up, flags)
+    assert ended.exit_code == 2
+    assert "add QueueAllocationGate=false" in " ".join(ended.output.split())
+    assert not (tmp_path / "data").exists()

@@ -38,6 +38,9 @@ Object = dict[str, Any]
 
 _MOST_BYTES: Final = 8 * 1024 * 1024
 """A review holds an object twice, and neither is larger than what an API server takes."""
+_MOST_CONNECTIONS: Final = 2000
+_PATIENCE_S: Final = 10.0
+"""With handshakes and bodies that do not come."""
 _KEPT_ALIVE_S: Final = 120.0
 """Longer than API servers keep a connection that nobody uses, so that it is they who close it."""
 _ASK_S: Final = 3.0
@@ -116,7 +119,13 @@ class WebhookServer:
         """Answers until the block is left. Yields the port."""
         front = web.Server(self._handle, keepalive_timeout=_KEPT_ALIVE_S, access_log=None)
         loop = asyncio.get_running_loop()
-        server = await loop.create_server(front, host or None, port, ssl=self._tls, backlog=512)
+
+        def connected() -> asyncio.BaseProtocol:
+            return front() if len(front.connections) < _MOST_CONNECTIONS else _Refused()
+
+        server = await loop.create_server(
+            connected, host or None, port, ssl=self._tls, ssl_handshake_timeout=_PATIENCE_S, backlog=512
+        )
         try:
             yield server.sockets[0].getsockname()[1]
         finally:
@@ -157,7 +166,11 @@ class WebhookServer:
             return _text(404, f"nothing is answered at {request.path}; known: {', '.join(_PATHS)}")
         if request.method != "POST":
             return _text(405, "POST an AdmissionReview")
-        body = await _read(request)
+        try:
+            async with asyncio.timeout(_PATIENCE_S):
+                body = await _read(request)
+        except TimeoutError:
+            return _text(408, f"no whole body came in {_PATIENCE_S:.0f} s")
         if body is None:
             return _text(413, f"more than {_MOST_BYTES} bytes")
         asked = read_review(body)
@@ -204,6 +217,14 @@ class WebhookServer:
             self._absent.clear()
         self._absent[key] = now_s + _ABSENT_S
         return None
+
+
+class _Refused(asyncio.Protocol):
+    """One connection too many."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        if isinstance(transport, asyncio.Transport):
+            transport.abort()
 
 
 async def _read(request: web.BaseRequest) -> bytes | None:
