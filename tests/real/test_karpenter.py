@@ -18,7 +18,7 @@ import pytest
 from clusters import a_pod
 from harness.karpenter import SHAPES, STORY, Karpenter, Kubelets, bought, create_pool
 from harness.processes import Process
-from harness.queues import QUEUES, a_queue, install_crds
+from harness.queues import API_VERSION, QUEUES, a_group, a_queue, install_crds
 from harness.real import RealServer
 from harness.scheduling import (
     SchedulerProcess,
@@ -32,7 +32,7 @@ from harness.scheduling import (
     wait_for,
 )
 from harness.server import Server
-from headgate.capacity.names import GATE, OPT_IN, QUEUE_NAME
+from headgate.capacity.names import GATE, GROUP_NAMES, OPT_IN, QUEUE_NAME
 from headgate.nodes.models.machine import Shape
 
 pytestmark = pytest.mark.real
@@ -43,6 +43,7 @@ FOREIGN = {"name": "example.com/somebody-elses"}
 PATIENCE_S = 60.0
 PRIORITY_CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 STOP_AFTER = "headgate.dev/stop-after"
+POD_GROUPS = f"/apis/{API_VERSION}/namespaces/default/podgroups"
 MERGE = "application/merge-patch+json"
 
 
@@ -76,6 +77,9 @@ class World:
         """A queue with that limit, and a pool of machines for its pods."""
         create_pool(self.server, story, shapes)
         send(self.server, "POST", QUEUES, a_queue(story, weight=1, capability={"cpu": cpu}))
+
+    def set_limit(self, story: str, cpu: str) -> None:
+        send(self.server, "PATCH", f"{QUEUES}/{story}", {"spec": {"capability": {"cpu": cpu}}}, MERGE)
 
     def application(self, story: str, *, gated: bool) -> None:
         """One driver and five executors, as a Spark user submits them."""
@@ -189,11 +193,39 @@ def test_a_queue_that_grows_buys_as_many_machines_as_it_grew(world: World) -> No
     world.queue("grown", "2")
     world.application("grown", gated=True)
     world.until_bound("grown-driver", "grown-executor-1")
-    send(world.server, "PATCH", f"{QUEUES}/grown", {"spec": {"capability": {"cpu": "3"}}}, MERGE)
+    world.set_limit("grown", "3")
     world.until_bound("grown-executor-2")
     world.settle()
     assert world.machines("grown") == 3
     assert world.reasons("grown") == {"SchedulingGated": 3}
+
+
+def test_a_gang_gets_all_its_machines_when_its_queue_has_room_for_all_of_it_and_none_before(world: World) -> None:
+    world.queue("gang", "2")
+    group = a_group("gang", queue="gang", minMember=3, minResources={"cpu": "3"})
+    send(world.server, "POST", POD_GROUPS, group)
+    members = [f"gang-{number}" for number in range(3)]
+    for name in members:
+        world.pod("gang", name, gated=True, annotations={GROUP_NAMES[0]: "gang"})
+    world.settle()
+    assert world.machines("gang") == 0
+    world.set_limit("gang", "3")
+    world.until_bound(*members)
+    world.settle()
+    assert world.machines("gang") == 3
+
+
+def test_a_pod_that_slipped_past_the_webhook_buys_nothing_until_its_queue_has_room(world: World) -> None:
+    world.queue("slipped", "1")
+    world.pod("slipped", "slipped-1", gated=True)
+    world.until_bound("slipped-1")
+    world.pod("slipped", "slipped-2", annotations={OPT_IN: "true"})  # asked for the gate, and was created without
+    world.settle()
+    assert scheduled_reason(get_pod(world.server, "slipped-2")) == "WaitingForQueue"
+    assert world.machines("slipped") == 1
+    world.set_limit("slipped", "2")
+    world.until_bound("slipped-2")
+    assert world.machines("slipped") == 2
 
 
 def test_a_preemption_buys_no_machine(world: World) -> None:

@@ -32,7 +32,6 @@ class Market:
         self.told: list[Tell] = []
         self._joins_s, self._boots_s = joins_s, boots_s
         self._later: list[tuple[float, str, Object]] = []
-        self._uids = 0
 
     def begin(self) -> Market:
         self.model.synced(self.now_s)
@@ -42,11 +41,10 @@ class Market:
 
     def pod(self, name: str, cpu: str = "1", reason: str = "Unschedulable", **more: Any) -> Object:
         """A pod that was just created, and found unschedulable at once unless said otherwise."""
-        self._uids += 1
         metadata = {
             "name": name,
             "namespace": "default",
-            "uid": f"uid-{self._uids:04}",
+            "uid": f"uid-{name}",
             "creationTimestamp": format_time(self.now_s),
             "annotations": more.pop("annotations", {}),
         }

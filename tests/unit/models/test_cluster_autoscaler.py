@@ -167,6 +167,17 @@ def test_ca_17_pods_younger_than_two_seconds_are_waited_for() -> None:
     assert len(market.bought) == 2
 
 
+def test_ca_17_while_new_pods_are_waited_for_no_node_goes() -> None:
+    market = a_market(scan_interval_s=1.0)
+    market.node("g-0001", "g")
+    market.run(600.0)
+    market.pod("new", cpu="64")
+    market.run(1.5)
+    assert market.tainted == []
+    market.run(2.0)
+    assert market.tainted == ["g-0001"]
+
+
 def test_ca_18_a_pod_that_is_freshly_unschedulable_wakes_the_loop_one_that_was_gated_for_long_does_not() -> None:
     market = a_market(scan_interval_s=100.0)
     market.run(1.0)
@@ -192,7 +203,7 @@ def test_ca_19_a_second_group_is_grown_at_once_if_the_first_could_not_help_all()
     market.run(5.0)
     market.say("one", "Unschedulable")
     market.say("two", "Unschedulable")
-    market.run(1.0)
+    market.run(0.1)
     assert market.bought == ["gpu-0001", "plain-0001"]
 
 
@@ -230,12 +241,25 @@ def test_ca_21_ca_20_machines_that_never_come_are_given_up_and_their_group_backs
     assert waits[:2] == [20, 25]  # 15 minutes until it is given up, and 5 or 10 of backing off
 
 
-def test_ca_22_a_node_that_is_not_ready_or_tainted_so_is_no_place_for_a_pod() -> None:
-    for ready, taints in (("False", []), ("True", [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}])):
+def test_ca_22_a_node_that_is_not_ready_or_tainted_so_or_under_pressure_is_no_place_for_a_pod() -> None:
+    tainted = Shape("s", ONE_CPU.resources, taints=[{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}])
+    for shape, ready, pressure in ((ONE_CPU, "False", "False"), (tainted, "True", "False"), (ONE_CPU, "True", "True")):
         market = a_market()
-        market.node("n-0001", shape=Shape("s", ONE_CPU.resources, taints=taints), ready=ready)
+        market.node("n-0001", shape=shape, ready=ready)
+        conditions = market.nodes["n-0001"]["status"]["conditions"]
+        conditions.append({"type": "DiskPressure", "status": pressure})
+        market.model.node_applied(market.nodes["n-0001"], market.now_s)
         market.pod("p")
         assert bought_for(market) == 1
+
+
+def test_a_group_with_a_taint_is_grown_only_for_pods_that_tolerate_it() -> None:
+    taint = {"key": "gpu", "value": "true", "effect": "NoSchedule"}
+    market = a_market(Group("g", Shape("s", ONE_CPU.resources, taints=[taint])))
+    market.pod("plain")
+    assert bought_for(market) == 0
+    market.pod("tolerant", tolerations=[{"key": "gpu", "operator": "Exists"}])
+    assert bought_for(market) == 1
 
 
 def test_ca_23_pods_are_told_whether_they_triggered_a_scale_up() -> None:

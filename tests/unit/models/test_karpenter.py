@@ -96,13 +96,21 @@ def test_kp_5_a_pools_limit_holds_and_pods_beyond_it_are_told() -> None:
 
 
 def test_kp_5_the_heavier_pool_and_the_cheapest_shape_that_holds_the_pods_are_taken() -> None:
-    pools = Pool("light", (ONE_CPU,)), Pool("heavy", (FOUR_CPU, ONE_CPU), weight=10)
+    pools = Pool("a-light", (ONE_CPU,)), Pool("b-heavy", (FOUR_CPU, ONE_CPU), weight=10)
     market = a_market(*pools)
     market.pod("small")
     (machine,) = [each for each in market.run(2.0) if isinstance(each, Buy)]
     labels = machine.node["metadata"]["labels"]
-    assert (labels["headgate.dev/node-group"], labels["node.kubernetes.io/instance-type"]) == ("heavy", "one-cpu")
+    assert (labels["headgate.dev/node-group"], labels["node.kubernetes.io/instance-type"]) == ("b-heavy", "one-cpu")
     assert machine.pods == ("default/small",)
+
+
+def test_kp_5_of_planned_machines_the_one_with_the_fewest_pods_is_filled_first() -> None:
+    market = a_market(Pool("p", (FOUR_CPU,)))
+    for name, cpu in (("two", "2"), ("one-and-a-half", "1500m"), ("one", "1"), ("quarter", "250m")):
+        market.pod(name, cpu=cpu)
+    machines = [each.pods for each in market.run(2.0) if isinstance(each, Buy)]
+    assert machines == [("default/two", "default/one-and-a-half"), ("default/one", "default/quarter")]
 
 
 def test_kp_5_pods_on_a_node_that_is_being_deleted_are_provided_for_again() -> None:

@@ -1,0 +1,92 @@
+"""Drawn lives of clusters under both models: hidden pods change nothing, and nothing is bought for nobody.
+
+A pod that its condition hides must be as good as absent: the same life is told once with such pods and once without
+them, and the model has to do the same, byte for byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headgate.nodes.models.claims import Pool
+from headgate.nodes.models.cluster_autoscaler import ClusterAutoscaler, Flags
+from headgate.nodes.models.contract import Buy, Effect, Model
+from headgate.nodes.models.karpenter import Karpenter
+from headgate.nodes.models.machine import Shape
+from headgate.nodes.models.node_groups import Group
+from unit.models.market import Market
+
+MOST = 4
+SHAPE = Shape("two-cpu", {"cpu": "2", "memory": "4Gi", "pods": "110"})
+SECOND = Shape("four-cpu", {"cpu": "4", "memory": "4Gi", "pods": "110"}, price=1.5)
+HASTY = Flags(scale_down_unneeded_time_s=60.0, scale_down_delay_after_add_s=60.0)
+MODELS: dict[str, Callable[[], Model]] = {
+    "cluster-autoscaler": lambda: ClusterAutoscaler([Group("a", SHAPE, 0, MOST), Group("b", SECOND, 0, MOST)], HASTY),
+    "karpenter": lambda: Karpenter(
+        [Pool("a", (SHAPE,), limits={"cpu": 2000 * MOST}), Pool("b", (SECOND,), limits={"cpu": 4000 * MOST})]
+    ),
+}
+
+hiding = st.sampled_from(["SchedulingGated", "WaitingForQueue", "SchedulerError", ""])
+moves = st.lists(
+    st.one_of(
+        st.tuples(st.just("pod"), st.sampled_from(["500m", "1", "2", "3", "9"])),
+        st.tuples(st.just("hidden"), hiding),
+        st.tuples(st.just("promised"), st.just("a-0001")),
+        st.tuples(st.just("bind"), st.integers(0, 9)),
+        st.tuples(st.just("delete"), st.integers(0, 9)),
+        st.tuples(st.just("run"), st.sampled_from([1, 5, 20, 120, 1000])),
+    ),
+    max_size=30,
+)
+
+
+def live(model: Model, story: list[tuple[str, Any]], *, hidden: bool) -> list[Effect]:
+    """What the model did; `hidden`: the pods that it must not see are there."""
+    market = Market(model, joins_s=3.0, boots_s=7.0).begin()
+    out: list[Effect] = []
+    for number, (what, how) in enumerate(story):
+        seen = [name for name in sorted(market.pods) if name.startswith("pod")]
+        if what == "pod":
+            market.pod(f"pod-{number}", cpu=how)
+        elif what == "hidden" and hidden:
+            market.pod(f"hidden-{number}", reason=how)
+        elif what == "promised":
+            market.pod(f"pod-{number}", reason="")
+            market.change(f"pod-{number}", nominatedNodeName=how)
+        elif what == "bind" and seen and market.nodes:
+            name = seen[how % len(seen)]
+            if not market.pods[name]["spec"].get("nodeName"):
+                market.bind(name, sorted(market.nodes)[how % len(market.nodes)])
+        elif what == "delete" and seen:
+            market.delete_pod(seen[how % len(seen)])
+        elif what == "run":
+            done = market.run(how)
+            check(market, done)
+            out += done
+    return out
+
+
+def check(market: Market, done: list[Effect]) -> None:
+    for effect in done:
+        if isinstance(effect, Buy):
+            assert effect.pods
+            for key in effect.pods:  # nobody binds, names or deletes them while the model runs
+                pod = market.pods[key.removeprefix("default/")]
+                assert pod["status"]["conditions"][0]["reason"] == "Unschedulable"
+                assert not pod["spec"].get("nodeName")
+                assert not pod["status"].get("nominatedNodeName")
+    for group in ("a", "b"):
+        assert sum(name.startswith(group) for name in market.nodes) <= MOST
+
+
+@pytest.mark.parametrize("model", MODELS)
+@settings(max_examples=150)
+@given(story=moves)
+def test_pods_that_their_condition_hides_change_nothing(model: str, story: list[tuple[str, Any]]) -> None:
+    assert live(MODELS[model](), story, hidden=True) == live(MODELS[model](), story, hidden=False)
