@@ -115,8 +115,10 @@ class Book:
         """The queue of a pod that has none yet; fixed, if nothing that could still be heard of would change it."""
         task, gang = record.task, record.gang
         if gang is not None and gang.spec is not None:
-            self._fix(gang, task.queue)
+            self.fix(gang, task.queue)
             record.queue = gang.queue
+            if not gang.queue:
+                self.unfixed.setdefault(task.namespace, set()).add(task.uid)
             return gang.place
         is_known = task.namespace in self.namespaces
         place = task.queue or self.namespaces.get(task.namespace) or DEFAULT
@@ -128,7 +130,8 @@ class Book:
 
     # A group.
 
-    def _fix(self, gang: Gang, otherwise: str = "") -> None:
+    def fix(self, gang: Gang, otherwise: str = "") -> None:
+        """Its queue, as far as it can be told."""
         if gang.queue or gang.spec is None:
             return
         namespace = gang.key[0]
@@ -178,13 +181,12 @@ class Book:
 
     def _bring_up_to_date(self, gang: Gang) -> None:
         self._gangs_in.get(gang.place, set()).discard(gang.key)
-        self._fix(gang)
+        self.fix(gang)
         self._gangs_in.setdefault(gang.place, set()).add(gang.key)
-        self._let_in_unless_it_must_wait(gang)
         place, left, beyond = gang.posted
         self.ledger.change(place, Column.INQUEUE, left, -1)
         self.ledger.change(place, Column.ELASTIC, beyond, -1)
-        left, beyond = gang.minimum_left()
+        left, beyond = gang.minimum_left() if self.is_in(gang) else ({}, {})
         self.ledger.change(gang.place, Column.INQUEUE, left, +1)
         self.ledger.change(gang.place, Column.ELASTIC, beyond, +1)
         gang.posted = (gang.place, left, beyond)
@@ -192,12 +194,14 @@ class Book:
         for line in self.lines:
             line.rekey(gang)
 
-    def _let_in_unless_it_must_wait(self, gang: Gang) -> None:
+    def is_in(self, gang: Gang) -> bool:
+        """Whether the group need not wait for its least resources, or not any more: the API says so, it holds
+        something already, or the admission step let it in."""
         spec = gang.spec
         if spec is None or spec.problem:
-            return
-        waits = self.order.enqueues and spec.min_resources and spec.phase in ("", PENDING) and not gang.ready
-        gang.let_in = gang.let_in or not waits
+            return False
+        must_ask = self.order.enqueues and spec.min_resources and spec.phase in ("", PENDING)
+        return gang.let_in or not must_ask or gang.ready > 0
 
     def _stand_in_line(self, gang: Gang) -> None:
         """The group's next unit, or the group itself as long as it was not let in."""
@@ -211,7 +215,7 @@ class Book:
         if spec is None or spec.problem:
             return
         key = self.gang_key(gang)
-        if not gang.let_in:
+        if not self.is_in(gang):
             gang.asks_in = (gang.place, ask_of(spec.min_resources))
             self.enqueues.put(gang.place, gang.key, gang.asks_in[1], key)
             return

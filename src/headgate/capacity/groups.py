@@ -68,8 +68,8 @@ def _are_roles(roles: Any) -> bool:
 class Gang:
     """The pods that name one PodGroup. ``spec`` is None until the object is there.
 
-    ``queue`` is fixed as soon as it is known; ``place`` stands in for it until then. ``let_in``: it was Inqueue once,
-    by the API's word or by ours."""
+    ``queue`` is fixed as soon as it is known; ``place`` stands in for it until then. ``let_in``: by the
+    admission step, as long as we remember; the API's own word is in ``spec``."""
 
     __slots__ = (
         "asks_in",
@@ -183,7 +183,7 @@ class Gang:
         """Who is let in together next, in order; nobody if the minimum cannot be had."""
         lacks = self.lacks if is_atomic else 0
         first = self.waiting.first()
-        if first is None or len(self.waiting) < lacks or (lacks and self.existing < self.minimum):
+        if first is None or len(self.waiting) < lacks:
             return ()
         if lacks == 0 or (lacks == 1 and not self._lacking_roles()):
             return (first[1],)
@@ -204,7 +204,7 @@ class Gang:
     def minimum_left(self) -> tuple[Amounts, Amounts]:
         """What of its least resources it does not hold yet, and what it holds beyond them. Members that somebody else
         holds back will not come soon: theirs is not waited for."""
-        if self.spec is None or not self.let_in:
+        if self.spec is None:
             return {}, {}
         least, held = self.spec.min_resources, self.held
         left = {name: amount - held.get(name, 0) - self.foreign.get(name, 0) for name, amount in least.items()}

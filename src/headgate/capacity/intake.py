@@ -62,6 +62,7 @@ class Intake:
         was_there, gang.spec = gang.spec is not None, group
         if not gang.members:
             gang.queue = ""
+            book.fix(gang)
         book.mark(gang)
         if was_there:
             return

@@ -148,9 +148,10 @@ class Queues:
         self._book.change(record)
 
     def refused(self, uid: str, until_s: float, why: str) -> None:
-        """Its gate could not be lifted: what was promised goes back, and it waits anew from then on."""
+        """Its gate could not be lifted: what was promised goes back, and it waits anew from then on. If the API has
+        shown that it was lifted after all, that counts."""
         record = self._book.records.get(uid)
-        if record is None or record.is_bound:
+        if record is None or record.is_bound or record.is_stamped:
             return
         self._book.lift(record)
         record.promised_at, record.is_placed, record.put_off = "", False, (until_s, why)
@@ -203,7 +204,7 @@ class Queues:
         """Whether the group was let in."""
         self._book.settle_all()
         gang = self._book.gangs.get((namespace, name))
-        return gang is not None and gang.let_in
+        return gang is not None and self._book.is_in(gang)
 
     def minimum(self, uid: str) -> tuple[str, ...]:
         """The pods that its gang cannot do without, in order; only itself if it has none."""

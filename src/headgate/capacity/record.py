@@ -46,6 +46,7 @@ class Record:
         "is_bound",
         "is_evicted",
         "is_placed",
+        "is_stamped",
         "place",
         "promised_at",
         "put_off",
@@ -66,6 +67,7 @@ class Record:
         self.promised_at = ""
         self.is_bound = False  # the API shows a node
         self.is_placed = False  # we gave it one
+        self.is_stamped = False  # the API shows what was promised
         self.is_evicted = False
         self.resting = False
         self.put_off: tuple[float, str] | None = None
@@ -78,6 +80,7 @@ class Record:
         self.task = task
         self.is_bound = self.is_bound or bool(task.node_name)
         if task.stamp is not None and not task.gates:
+            self.is_stamped = True
             self.promised_at = task.stamp.at
             self.queue = task.stamp.queue
             self.put_off = None
@@ -85,7 +88,7 @@ class Record:
     @property
     def is_tentative(self) -> bool:
         """Promised only while it is tried: a pod that did not opt in keeps nothing that it does not use."""
-        return not self.task.opted_in and (self.task.stamp is None)
+        return not self.task.opted_in and not self.is_stamped
 
 
 def classify(record: Record) -> Standing:

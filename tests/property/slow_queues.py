@@ -1,0 +1,279 @@
+"""The queues, slow and obvious: every answer is counted anew from all objects. For ``test_capacity.py``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from headgate.capacity.queue import Queue
+from headgate.capacity.task import Task
+
+Amounts = dict[str, int]
+ROOT = "root"
+
+
+class Pod:
+    """What was heard of a pod, and what was done with it."""
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self.queue = ""
+        self.promised_at = ""
+        self.is_bound = self.is_placed = self.is_gone = self.is_evicted = self.is_resting = self.is_stamped = False
+        self.put_off_s: float | None = None
+
+    def hear(self, task: Task) -> None:
+        if self.is_gone and not task.leaving:
+            return
+        self.task = task
+        self.is_gone = task.leaving
+        self.is_bound |= bool(task.node_name)
+        if task.stamp is not None and not task.gates:
+            self.is_stamped, self.promised_at, self.queue, self.put_off_s = True, task.stamp.at, task.stamp.queue, None
+
+    def state(self) -> str:
+        task = self.task
+        if self.is_gone or self.is_evicted:
+            return "done" if self.is_gone and task.succeeded else "gone"
+        if self.is_bound or self.is_placed:
+            return "allocated"
+        if self.promised_at:
+            return "reserved"
+        if any(gate != "scheduling.volcano.sh/queue-allocation-gate" for gate in task.gates):
+            return "foreign"
+        if task.gates and not task.opted_in:
+            return "not asked"
+        if self.put_off_s is not None:
+            return "put off"
+        return "resting" if self.is_resting else "waiting"
+
+
+class Group:
+    def __init__(self, queue: str, minimum: int, least: Amounts, created_s: float, phase: str) -> None:
+        self.queue, self.minimum, self.least, self.created_s, self.phase = queue, minimum, least, created_s, phase
+
+
+class SlowQueues:
+    """Names of queues, names of groups and uids of pods to what is known of them."""
+
+    def __init__(self) -> None:
+        self.queues: dict[str, Queue] = {}
+        self.groups: dict[str, Group] = {}
+        self.pods: dict[str, Pod] = {}
+        self.let_in: set[str] = set()
+
+    # The tree.
+
+    def path(self, name: str) -> list[str]:
+        """From a queue upwards, as far as there are queues."""
+        path = [name]
+        while path[-1] != ROOT:
+            queue = self.queues.get(path[-1])
+            if queue is None:
+                return path[:-1] or path
+            if queue.parent in path:
+                return path
+            path.append(queue.parent)
+        return path if len(path) == 1 or name in self.queues else [name]
+
+    def limit(self, name: str, resource: str) -> int | None:
+        own = self.queues[name].capability.get(resource) if name in self.queues else None
+        path = self.path(name)
+        above = self.limit(path[1], resource) if len(path) > 1 else None
+        if above is None:
+            return own
+        kept = sum(each.guarantee.get(resource, 0) for each in self.queues.values() if each.parent == path[1])
+        free = max(above - kept, 0) + self.queues[name].guarantee.get(resource, 0)
+        return free if own is None else min(own, free)
+
+    def takes(self, name: str) -> bool:
+        queue = self.queues.get(name)
+        is_leaf = not any(each.parent == name for each in self.queues.values())
+        return queue is not None and name != ROOT and is_leaf and queue.state == "Open" and self.is_sound(name)
+
+    def is_sound(self, name: str) -> bool:
+        """It stands below the root, and nobody on the way may use more than the next who says something above."""
+        path = self.path(name)
+        said = [self.queues[each].capability["cpu"] for each in path if "cpu" in self.spec(each).capability]
+        return path[-1] == ROOT and said == sorted(said)
+
+    def spec(self, name: str) -> Queue:
+        return self.queues.get(name, Queue(name))
+
+    # What is in use.
+
+    def place(self, pod: Pod) -> str:
+        group = self.groups.get(pod.task.group)
+        if not pod.queue and (not pod.task.group or group is not None):
+            pod.queue = (group.queue if group is not None else pod.task.queue) or "default"
+        return pod.queue or pod.task.queue or "default"
+
+    def held(self, name: str, state: str) -> Amounts:
+        return add(
+            pod.task.requests
+            for pod in self.pods.values()
+            if pod.state() == state and name in self.path(self.place(pod))
+        )
+
+    def members(self, group: str) -> list[Pod]:
+        return [pod for pod in self.pods.values() if pod.task.group == group]
+
+    def is_in(self, name: str) -> bool:
+        group = self.groups[name]
+        need_not_ask = not group.least or group.phase not in ("", "Pending") or self.ready(name) > 0
+        return need_not_ask or name in self.let_in
+
+    def group_held(self, name: str) -> Amounts:
+        return add(pod.task.requests for pod in self.members(name) if pod.state() in ("allocated", "reserved"))
+
+    def inqueue(self, name: str) -> tuple[Amounts, Amounts]:
+        """What groups were let in for and do not hold, and what they hold beyond it."""
+        left, beyond = [], []
+        for key, group in self.groups.items():
+            if self.is_in(key) and name in self.path(group.queue):
+                held = self.group_held(key)
+                foreign = add(pod.task.requests for pod in self.members(key) if pod.state() == "foreign")
+                left.append({r: max(a - held.get(r, 0) - foreign.get(r, 0), 0) for r, a in group.least.items()})
+                beyond.append({r: max(a - group.least.get(r, 0), 0) for r, a in held.items()})
+        return add(left), add(beyond)
+
+    # Who is next.
+
+    def ready(self, group: str) -> int:
+        return sum(pod.state() in ("allocated", "reserved", "done") for pod in self.members(group))
+
+    def unit(self, name: str) -> list[Pod]:
+        """Who of a group goes on together next."""
+        waiting = sorted((pod for pod in self.members(name) if pod.state() == "waiting"), key=task_key)
+        lacks = max(self.groups[name].minimum - self.ready(name), 0)
+        existing = sum(pod.state() != "gone" for pod in self.members(name))
+        if len(waiting) < lacks or (lacks and existing < self.groups[name].minimum):
+            return []
+        return waiting[: lacks or 1]
+
+    def job_key(self, name: str) -> tuple[Any, ...]:
+        group, ready = self.groups[name], self.ready(name)
+        priority = max((pod.task.priority for pod in self.members(name)), default=0)
+        lacks = ready < group.minimum
+        limits = {r: limit for r in ("cpu", "memory") if (limit := self.limit(group.queue, r)) is not None}
+        held = self.group_held(name)
+        if limits:
+            share = max(ratio(held.get(r, 0), limit) for r, limit in limits.items())
+        else:
+            share = max((a / (1000 if r == "cpu" else 4 << 30) for r, a in held.items()), default=0.0)
+        return (not (ready and lacks), -priority, int(not lacks), share, group.created_s, "ns", name, "")
+
+    def queue_keys(self, name: str) -> tuple[Any, ...]:
+        keys = []
+        for each in self.path(name)[:-1][::-1]:
+            queue, used = self.queues[each], self.used(each)
+            deserved = {
+                r: min(a, limit) if (limit := self.limit(each, r)) is not None else a for r, a in queue.deserved.items()
+            }
+            for r, a in queue.guarantee.items():
+                deserved[r] = max(deserved.get(r, 0), a)
+            has = any(deserved.values())
+            share = max(ratio(used.get(r, 0), a) for r, a in deserved.items()) if has else 1.0
+            keys.append((-queue.priority, share, not has, queue.created_s, each))
+        return tuple(keys)
+
+    def used(self, name: str) -> Amounts:
+        return add([self.held(name, "allocated"), self.held(name, "reserved")])
+
+    def fits(self, queue: str, ask: Mapping[str, int], *, enqueue: bool = False) -> bool:
+        for name in self.path(queue):
+            used = self.used(name)
+            left, beyond = self.inqueue(name) if enqueue else ({}, {})
+            for resource, amount in ask.items():
+                limit = self.limit(name, resource)
+                taken = used.get(resource, 0) + left.get(resource, 0) - beyond.get(resource, 0)
+                if limit is not None and taken + amount > limit:
+                    return False
+        return True
+
+    def next_group(self) -> str | None:
+        asking = [
+            ((self.queue_keys(group.queue), self.job_key(name)), name)
+            for name, group in self.groups.items()
+            if not self.is_in(name) and self.takes(group.queue) and self.fits(group.queue, group.least, enqueue=True)
+        ]
+        return min(asking)[1] if asking else None
+
+    def next_grant(self) -> tuple[str, tuple[str, ...]] | None:
+        units: list[tuple[Any, str, tuple[str, ...], Amounts]] = []
+        for uid, pod in self.pods.items():
+            if not pod.task.group and pod.state() == "waiting":
+                task = pod.task
+                key = (True, -task.priority, 0, 0.0, task.created_s, task.namespace, task.name, uid)
+                units.append((key, self.place(pod), (uid,), dict(task.requests)))
+        for name, group in self.groups.items():
+            members = self.unit(name) if self.is_in(name) else []
+            if members:
+                uids = tuple(pod.task.uid for pod in members)
+                units.append((self.job_key(name), group.queue, uids, add(pod.task.requests for pod in members)))
+        fitting = [
+            ((self.queue_keys(queue), key), queue, uids)
+            for key, queue, uids, ask in units
+            if self.takes(queue) and self.fits(queue, ask)
+        ]
+        return min(fitting)[1:] if fitting else None
+
+    def lost(self) -> set[str]:
+        """Promises that outgrew a lowered limit."""
+        over = {
+            name: {
+                r: limit - self.held(name, "allocated").get(r, 0)
+                for r in ("cpu", "memory")
+                if (limit := self.limit(name, r)) is not None
+            }
+            for name in {*self.queues, ROOT}
+            if any(
+                (limit := self.limit(name, r)) is not None and self.held(name, "reserved").get(r) and a > limit
+                for r, a in self.used(name).items()
+            )
+        }
+        promised = sorted((pod for pod in self.pods.values() if pod.state() == "reserved"), key=promise_key)
+        units: list[list[Pod]] = []
+        taken: set[str] = set()
+        for pod in promised:
+            if pod.task.uid in taken:
+                continue
+            together = [pod]
+            if pod.task.group:
+                mine = [each for each in promised if each.task.group == pod.task.group]
+                minimum = self.groups[pod.task.group].minimum if pod.task.group in self.groups else 1
+                settled = self.ready(pod.task.group) - len(mine)
+                together = mine[: max(minimum - settled, 1)] if pod is mine[0] else [pod]
+            taken.update(each.task.uid for each in together)
+            units.append(together)
+        lost: set[str] = set()
+        for together in units:
+            need = {
+                name: add(pod.task.requests for pod in together if name in self.path(self.place(pod))) for name in over
+            }
+            if all(a <= over[name].get(r, a) for name, asked in need.items() for r, a in asked.items()):
+                for name, asked in need.items():
+                    over[name] = {r: room - asked.get(r, 0) for r, room in over[name].items()}
+            else:
+                lost.update(pod.task.uid for pod in together)
+        return lost
+
+
+def add(many: Iterable[Mapping[str, int]]) -> Amounts:
+    total: Amounts = {}
+    for amounts in many:
+        for name, amount in amounts.items():
+            total[name] = total.get(name, 0) + amount
+    return {name: amount for name, amount in total.items() if amount}
+
+
+def ratio(used: int, of: int) -> float:
+    return used / of if of else float(bool(used))
+
+
+def task_key(pod: Pod) -> tuple[Any, ...]:
+    return (-pod.task.priority, pod.task.created_s, pod.task.name)
+
+
+def promise_key(pod: Pod) -> tuple[str, str, str]:
+    return (pod.promised_at, pod.task.namespace, pod.task.name)

@@ -1,0 +1,315 @@
+"""The queues against slow and obvious ones, under everything that may happen to pods, groups and queues.
+
+After every event both hold the same. Every grant is the one that the slow ones would make next, over no limit, a gang
+whole, and no pod is granted anything twice. Watches may show old versions again, and the engine may start anew from
+what the API shows. A second engine that hears the same says the same, word for word.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from headgate.capacity.names import GATE
+from headgate.capacity.queue import read_queue
+from headgate.capacity.queues import Queues, Why
+from headgate.capacity.stamp import Stamp
+from headgate.capacity.task import Task
+from headgate.kube.timestamps import format_micro_time
+from property.slow_queues import ROOT, Group, Pod, SlowQueues
+from queueing import a_group, a_queue
+
+_FOREIGN = "example.com/hold"
+_QUEUES = ("default", "a", "b", "a1", "a2", "deep")
+_LEAVES = ("default", "a1", "deep", "deep")
+_GROUPS = ("g", "h")
+_MOST = {ROOT: 12, "default": 4, "a": 8, "b": 8, "a1": 3, "a2": 6, "deep": 4}
+"""Enough for those below: a queue that may use more than one above it grants nothing."""
+_PLACES = {"default": ROOT, "a": ROOT, "b": ROOT, "a1": "a", "a2": "a", "deep": "a2"}
+
+
+class World:
+    """The API's objects, the engine that hears of them, its twin, and the slow one."""
+
+    def __init__(self, draw: Any) -> None:
+        self.draw = draw
+        self.now_s = 1_000_000.0
+        self.versions: dict[str, list[Task]] = {}
+        self.wires: dict[str, dict[str, Any]] = {}
+        self.group_wires: dict[str, dict[str, Any]] = {}
+        self.engines = [Queues(), Queues()]
+        self.slow = SlowQueues()
+        self.granted: dict[str, int] = {}
+        self.number = 0
+        self.each("namespace_applied", {"metadata": {"name": "ns"}})
+        for name in _QUEUES:
+            self.plant(name, is_new=True)
+
+    def each(self, method: str, *arguments: Any) -> Any:
+        first, second = (getattr(engine, method)(*arguments) for engine in self.engines)
+        assert msgspec.json.encode(first) == msgspec.json.encode(second), method
+        return first
+
+    def pick(self, of: Any) -> Any:
+        return self.draw(st.sampled_from(sorted(of)))
+
+    # Queues and groups.
+
+    def plant(self, name: str, is_new: bool = False) -> None:
+        """A queue comes, or says something else."""
+        amount = st.sampled_from([None, None, None, 0, 1, 2, 3])
+        deserved, guarantee = self.draw(amount), self.draw(amount)
+        most = _MOST[name] if is_new else self.draw(st.integers(0, _MOST[name]))
+        capability = self.draw(st.sampled_from([None, most]))
+        known = sorted(each for each in (capability, deserved, guarantee) if each is not None)
+        # In order, or the queue would grant nothing; broken queues are the unit tests'.
+        guarantee = None if guarantee is None else known[0]
+        capability = None if capability is None else known[-1]
+        deserved = None if deserved is None else known[len(known) // 2]
+        places = [_PLACES.get(name, "")] * 6
+        parent = self.draw(st.sampled_from(places if is_new else [*places, "nowhere", ROOT]))
+        wire = a_queue(
+            name,
+            cpu=capability,
+            parent="" if name == ROOT else parent,
+            deserved=None if deserved is None else {"cpu": deserved},
+            guarantee=None if guarantee is None else {"cpu": guarantee},
+            state="Open" if is_new else self.draw(st.sampled_from(["Open"] * 9 + ["Closed"])),
+            priority=self.draw(st.sampled_from([0, 0, 1])),
+        )
+        queue = read_queue(wire)
+        self.wires[name] = wire
+        self.slow.queues[name] = queue
+        self.each("queue_applied", wire)
+
+    def fell(self, name: str) -> None:
+        if name in self.wires:
+            del self.wires[name], self.slow.queues[name]
+            self.each("queue_removed", name)
+
+    def regroup(self, name: str) -> None:
+        before = self.slow.groups.get(name)
+        queue = before.queue if before is not None else self.pick(_LEAVES)
+        if any(pod.queue for pod in self.slow.members(name)):
+            queue = next(pod.queue for pod in self.slow.members(name) if pod.queue)
+        minimum, least = self.draw(st.integers(0, 4)), self.draw(st.sampled_from([None, None, 1, 3]))
+        phase = self.draw(st.sampled_from(["Pending", "Pending", "Inqueue"]))
+        wire = a_group(name, queue, minimum, phase, **({} if least is None else {"minResources": {"cpu": least}}))
+        self.group_wires[name] = wire
+        self.slow.groups[name] = Group(queue, minimum, {} if least is None else {"cpu": least * 1000}, 0.0, phase)
+        self.each("group_applied", wire)
+
+    def ungroup(self, name: str) -> None:
+        if name in self.slow.groups:
+            del self.slow.groups[name], self.group_wires[name]
+            self.slow.let_in.discard(name)
+            self.each("group_removed", "ns", name)
+
+    # Pods.
+
+    def create(self) -> None:
+        self.number += 1
+        gates = self.draw(st.sampled_from([(GATE,), (GATE,), (GATE,), (_FOREIGN, GATE), ()]))
+        group = self.draw(st.sampled_from(["", *_GROUPS]))
+        task = Task(
+            uid=f"u{self.number}",
+            namespace="ns",
+            name=f"p{self.draw(st.integers(0, 4))}-{self.number}",
+            requests=self.draw(st.sampled_from([{}, {"cpu": 1000}, {"cpu": 1000, "memory": 1}, {"cpu": 2000}])),
+            priority=self.draw(st.sampled_from([0, 0, 5])),
+            created_s=float(self.number // 3),
+            group=group,
+            queue=self.pick(_LEAVES) if not group else "",
+            opted_in=self.draw(st.sampled_from([True, True, True, False])),
+            gates=gates,
+        )
+        self.versions[task.uid] = []
+        self.slow.pods[task.uid] = Pod(task)
+        self.tell(task)
+
+    def tell(self, task: Task) -> None:
+        self.versions[task.uid].append(task)
+        self.hear(task)
+
+    def hear(self, task: Task) -> None:
+        self.slow.pods[task.uid].hear(task)
+        self.slow.place(self.slow.pods[task.uid])
+        self.each("task_applied", task)
+
+    def replace(self, uid: str, **fields: Any) -> None:
+        self.tell(msgspec.structs.replace(self.versions[uid][-1], **fields))
+
+    def of_state(self, *states: str) -> list[str]:
+        return [uid for uid, pod in self.slow.pods.items() if pod.state() in states]
+
+    def act(self, action: str) -> None:
+        states = _ACTS.get(action, ())
+        chosen = self.of_state(*states) if states else list(self.slow.pods)
+        if chosen:
+            getattr(self, f"do_{action}")(self.pick(chosen))
+
+    def do_delete(self, uid: str) -> None:
+        del self.slow.pods[uid], self.versions[uid]
+        self.each("task_removed", uid)
+
+    def do_end(self, uid: str) -> None:
+        self.replace(uid, leaving=True, succeeded=self.draw(st.booleans()))
+
+    def do_free(self, uid: str) -> None:
+        self.replace(uid, gates=tuple(gate for gate in self.versions[uid][-1].gates if gate == GATE))
+
+    def do_resize(self, uid: str) -> None:
+        self.replace(uid, requests={"cpu": 1000 * self.draw(st.integers(1, 3))})
+
+    def do_stamp(self, uid: str) -> None:
+        """The patch that lifts the gate is heard of."""
+        pod, task = self.slow.pods[uid], self.versions[uid][-1]
+        if task.opted_in and not task.leaving:
+            stamp = Stamp(uid, self.slow.place(pod), task.requests, pod.promised_at)
+            self.each("stamped", uid, stamp)
+            if self.draw(st.booleans()):
+                self.replace(uid, gates=(), stamp=stamp)
+
+    def do_place(self, uid: str) -> None:
+        self.slow.pods[uid].is_placed = True
+        self.each("placed", uid)
+
+    def do_bind(self, uid: str) -> None:
+        """A pod cannot be bound before its gate is lifted, and then the API shows the stamp, too."""
+        pod, task = self.slow.pods[uid], self.versions[uid][-1]
+        stamp = Stamp(uid, self.slow.place(pod), task.requests, pod.promised_at) if task.opted_in else None
+        self.replace(uid, node_name="n1", gates=(), stamp=task.stamp or stamp)
+
+    def do_unplace(self, uid: str) -> None:
+        pod = self.slow.pods[uid]
+        if not pod.is_bound:
+            pod.is_placed = False
+            if not pod.task.opted_in and not pod.is_stamped and pod.promised_at:
+                pod.promised_at, pod.is_resting = "", True
+                self.granted.pop(uid, None)
+        self.each("unplaced", uid)
+
+    def do_ask(self, uid: str) -> None:
+        pod = self.slow.pods[uid]
+        for each in self.slow.members(pod.task.group) if pod.task.group else [pod]:
+            each.is_resting = False
+        self.each("held", uid)
+
+    def do_refuse(self, uid: str) -> None:
+        pod = self.slow.pods[uid]
+        until_s = self.now_s + self.draw(st.integers(1, 3))
+        if not pod.is_stamped and not pod.is_bound:
+            pod.promised_at, pod.is_placed, pod.put_off_s = "", False, until_s
+            self.granted.pop(uid, None)
+        self.each("refused", uid, until_s, "no")
+
+    def do_evict(self, uid: str) -> None:
+        self.slow.pods[uid].is_evicted = True
+        self.each("evicted", uid)
+
+    def do_unevict(self, uid: str) -> None:
+        self.slow.pods[uid].is_evicted = False
+        self.each("unevicted", uid)
+
+    def do_stale(self, uid: str) -> None:
+        """The watch shows an old version again."""
+        self.hear(self.draw(st.sampled_from(self.versions[uid])))
+
+    # Admission.
+
+    def admit(self) -> None:
+        self.now_s += 1
+        most = self.draw(st.sampled_from([1, 2, 100]))
+        slow = self.slow
+        for pod in slow.pods.values():
+            if pod.put_off_s is not None and pod.put_off_s <= self.now_s:
+                pod.put_off_s = None
+        while (group := slow.next_group()) is not None:
+            slow.let_in.add(group)
+        left = most
+        for grant in self.each("admit", self.now_s, most):
+            assert (grant.queue, grant.uids) == slow.next_grant()
+            for uid in grant.uids:
+                assert uid not in self.granted, "granted twice"
+                self.granted[uid] = 1
+                pod = slow.pods[uid]
+                assert not set(pod.task.gates) - {GATE}
+                pod.promised_at, pod.queue = format_micro_time(self.now_s), grant.queue
+            left -= len(grant.uids)
+        assert left <= 0 or slow.next_grant() is None
+
+    def restart(self) -> None:
+        """New engines hear what the API shows, in any order, and nothing else."""
+        heard: list[tuple[str, Any]] = [("task_applied", versions[-1]) for versions in self.versions.values()]
+        heard += [("queue_applied", wire) for wire in self.wires.values()]
+        heard += [("group_applied", wire) for wire in self.group_wires.values()]
+        self.engines = [Queues(), Queues()]
+        self.each("namespace_applied", {"metadata": {"name": "ns"}})
+        for method, shown in self.draw(st.permutations(heard)):
+            self.each(method, shown)
+        before, self.slow = self.slow, SlowQueues()
+        self.slow.queues, self.slow.groups = before.queues, before.groups
+        for uid, versions in self.versions.items():
+            pod = self.slow.pods[uid] = Pod(versions[-1])
+            pod.hear(versions[-1])
+            self.slow.place(pod)
+        self.granted = {uid: 1 for uid, pod in self.slow.pods.items() if pod.promised_at}
+
+    def check(self) -> None:
+        engine, slow = self.engines[0], self.slow
+        for name in {*slow.queues, *(slow.place(pod) for pod in slow.pods.values()), ROOT}:
+            usage = engine.usage(name)
+            assert usage.allocated == slow.held(name, "allocated"), name
+            assert usage.reserved == slow.held(name, "reserved"), name
+            assert usage.inqueue == slow.inqueue(name)[0], name
+            limits = engine.limits(name).capability if name in {*slow.queues, ROOT} else {}
+            assert limits.get("cpu") == slow.limit(name, "cpu"), name
+        lost = slow.lost()
+        for uid, pod in slow.pods.items():
+            held = engine.why(uid)
+            if uid in lost:
+                assert held is not None
+                assert held.why is Why.LOST_TURN
+            else:
+                assert (held is None) == (pod.state() in ("allocated", "reserved", "gone", "done")), held
+
+
+_ACTS: dict[str, tuple[str, ...]] = {
+    "delete": (),
+    "end": (),
+    "free": ("foreign",),
+    "resize": (),
+    "stamp": ("reserved",),
+    "place": ("reserved",),
+    "bind": ("allocated", "reserved"),
+    "unplace": ("allocated", "reserved"),
+    "ask": ("resting",),
+    "refuse": ("reserved",),
+    "evict": ("allocated",),
+    "unevict": ("gone",),
+    "stale": (),
+}
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(st.data())
+def test_queues_hold_grant_and_refuse_as_slow_ones_do(data: Any) -> None:
+    world = World(data.draw)
+    for _ in range(data.draw(st.integers(10, 60))):
+        action = data.draw(
+            st.sampled_from(
+                ["create"] * 8 + ["admit"] * 6 + ["plant", "fell", "regroup", "regroup", "ungroup", "restart", *_ACTS]
+            )
+        )
+        if action in ("create", "admit", "restart"):
+            getattr(world, action)()
+        elif action in ("plant", "fell"):
+            getattr(world, action)(world.pick((*_QUEUES, ROOT)))
+        elif action in ("regroup", "ungroup"):
+            getattr(world, action)(world.pick(_GROUPS))
+        else:
+            world.act(action)
+        world.check()

@@ -1,0 +1,196 @@
+"""Who comes first: queues by priority and share, jobs by priority, wholeness and share, pods by priority and age."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from headgate.capacity.ledger import Account, Column
+from headgate.capacity.order import dominant_share, share_of
+from headgate.capacity.queues import Queues
+from headgate.capacity.settings import DEFAULTS, Plugin
+from queueing import House, a_group, a_queue, a_task, amounts, in_units
+
+
+def an_account(allocated: dict[str, str | int], reserved: dict[str, str | int] | None = None) -> Account:
+    account = Account()
+    account.total[Column.ALLOCATED].update(in_units(allocated))
+    account.total[Column.RESERVED].update(in_units(reserved or {}))
+    return account
+
+
+@pytest.mark.parametrize(
+    ("deserved", "allocated", "share"),
+    [
+        ({}, {}, 1.0),
+        ({}, {"cpu": 4, "memory": "8Gi"}, 1.0),
+        ({"cpu": 0, "memory": 0}, {}, 1.0),
+        ({"cpu": 0, "memory": 0}, {"cpu": 1}, 1.0),
+        ({"cpu": 4}, {}, 0.0),
+        ({"cpu": 4}, {"cpu": 2}, 0.5),
+        ({"cpu": 4}, {"cpu": 4}, 1.0),
+        ({"cpu": 4}, {"cpu": 6}, 1.5),
+        ({"cpu": 4}, {"memory": "64Gi"}, 0.0),
+        ({"cpu": 4, "memory": "8Gi"}, {"cpu": 2, "memory": "2Gi"}, 0.5),
+        ({"cpu": 4, "memory": "8Gi"}, {"cpu": 1, "memory": "6Gi"}, 0.75),
+        ({"cpu": 4, "memory": "8Gi"}, {"cpu": 8, "memory": "4Gi"}, 2.0),
+        (amounts(gpu=4), amounts(gpu=1), 0.25),
+        (amounts(cpu=4, gpu=4), amounts(cpu=1, gpu=4), 1.0),
+        (amounts(cpu=4, gpu=0), amounts(cpu=1), 0.25),
+        (amounts(cpu=4, gpu=0), amounts(cpu=1, gpu=1), 1.0),
+        ({"cpu": "500m"}, {"cpu": "250m"}, 0.5),
+    ],
+)
+def test_the_share_of_a_queue_is_the_largest_of_its_dimensions(
+    deserved: dict[str, str | int], allocated: dict[str, str | int], share: float
+) -> None:
+    """updateQueueAttrShare, 17 cases."""
+    assert share_of(in_units(deserved), an_account(allocated).used) == share
+
+
+def test_what_is_promised_counts_in_the_share_like_what_is_used() -> None:
+    assert share_of({"cpu": 4000}, an_account({"cpu": 1}, {"cpu": 1}).used) == 0.5
+
+
+def test_a_jobs_share_is_measured_by_its_queues_limits_or_by_fixed_amounts() -> None:
+    assert dominant_share({"cpu": 1000, "memory": 1 << 30}, {"cpu": 4000}) == 0.25
+    assert dominant_share({"cpu": 1000, "memory": 8 << 30}, {}) == 2.0
+    assert dominant_share({}, {"cpu": 0}) == 0.0
+
+
+def test_queues_take_turns_by_their_share() -> None:
+    pods = [a_task(f"{queue}{number}", queue=queue) for queue in "ab" for number in range(3)]
+    house = House(a_queue("a", deserved=amounts(cpu=1)), a_queue("b", deserved=amounts(cpu=2)), *pods)
+    assert house.admit() == ["a0", "b0", "b1", "a1", "b2", "a2"]
+
+
+def test_a_queue_of_higher_priority_comes_first_and_its_too_large_pod_holds_nobody_up() -> None:
+    """case4, and allocate_test's too-large pod."""
+    house = House(a_queue("high", cpu=2, priority=10), a_queue("mid", priority=5), a_queue("low", priority=1))
+    house.show(a_queue("root", cpu=3))
+    house.show(a_task("too-large", "3", queue="high"), a_task("h", queue="high", created_s=9))
+    house.show(*(a_task(name, queue=queue) for name, queue in (("l", "low"), ("m", "mid"), ("m2", "mid"))))
+    assert house.admit() == ["h", "m", "m2"]
+
+
+def test_a_queue_that_deserves_something_comes_before_one_that_does_not() -> None:
+    house = House(a_queue("a"), a_queue("b", deserved=amounts(cpu=1)))
+    house.show(a_task("in-a", queue="a"), a_task("full-b", queue="b", node_name="n1"), a_task("in-b", queue="b"))
+    assert house.queues.usage("b").share == 1.0
+    assert house.admit() == ["in-b", "in-a"]
+
+
+def test_branches_are_compared_below_their_common_ancestor() -> None:
+    """a1 has the least share of all leaves, but its branch has used more of what it deserves than the other."""
+    house = House(
+        a_queue("a", deserved=amounts(cpu=4)),
+        a_queue("a1", parent="a", deserved=amounts(cpu=2)),
+        a_queue("a2", parent="a", deserved=amounts(cpu=2)),
+        a_queue("b", deserved=amounts(cpu=4)),
+        a_queue("b1", parent="b", deserved=amounts(cpu=2)),
+    )
+    house.show(a_task("old-a2", "3", queue="a2", node_name="n1"), a_task("old-b1", "1", queue="b1", node_name="n1"))
+    house.show(a_task("in-a1", queue="a1"), a_task("in-b1", "2", queue="b1"))
+    assert house.admit() == ["in-b1", "in-a1"]
+
+
+def test_older_queues_come_first_then_names_decide() -> None:
+    house = House(a_queue("c", created_s=5), a_queue("b", created_s=9), a_queue("a", created_s=9))
+    house.show(*(a_task(f"in-{name}", queue=name) for name in "abc"))
+    assert house.admit() == ["in-c", "in-a", "in-b"]
+
+
+def test_jobs_come_by_priority_then_age_then_name() -> None:
+    house = House(a_queue("default"))
+    house.show(a_task("c", created_s=1), a_task("b", created_s=2), a_task("a", created_s=2), a_task("z", priority=1))
+    assert house.admit() == ["z", "c", "a", "b"]
+
+
+def test_a_gang_that_is_not_whole_comes_before_one_that_is_and_the_lesser_share_before_the_greater() -> None:
+    house = House(a_queue("q"), *(a_group(name, "q") for name in "abc"))
+    house.show(a_task("a0", group="a", node_name="n1"), a_task("b0", "2", group="b", node_name="n1"))
+    house.show(*(a_task(f"{name}1", group=name) for name in "abc"))
+    assert house.admit() == ["c1", "a1", "b1"]
+
+
+def test_the_share_of_a_job_is_looked_at_again_after_each_grant() -> None:
+    """FairShare: two jobs of many pods take turns."""
+    house = House(a_queue("q"), a_group("a", "q"), a_group("b", "q"))
+    house.show(*(a_task(f"{name}{number}", group=name) for name in "ab" for number in range(3)))
+    assert house.admit() == ["a0", "b0", "a1", "b1", "a2", "b2"]
+
+
+def test_a_job_without_waiting_pods_stalls_nobody() -> None:
+    house = House(a_queue("q"), a_group("a", "q", minimum=3), a_group("b", "q"), a_task("b0", group="b"))
+    assert house.admit() == ["b0"]
+
+
+def test_plugins_that_are_not_there_have_no_say() -> None:
+    plain = msgspec.structs.replace(DEFAULTS, tiers=((Plugin("capacity"),),))
+    house = House(a_queue("default", cpu=9), a_task("a", created_s=1, priority=9), a_task("b"), settings=plain)
+    assert house.admit() == ["b", "a"]
+    without = msgspec.structs.replace(DEFAULTS, tiers=((Plugin("priority"),),))
+    house = House(a_queue("default", cpu=1), a_task("a"), a_task("b", priority=1), settings=without)
+    assert house.admit() == ["b", "a"]
+
+
+def a_line(house: House, *pods: str) -> list[str]:
+    line = house.queues.line()
+    for name in pods:
+        line.put(f"u-{name}")
+    found = []
+    while (uid := line.pop()) is not None:
+        house.queues.placed(uid)
+        found.append(uid.removeprefix("u-"))
+    return found
+
+
+def test_a_line_follows_the_order_of_the_moment() -> None:
+    """What is placed moves its queue back at once."""
+    house = House(a_queue("a", deserved=amounts(cpu=4)), a_queue("b", deserved=amounts(cpu=4)))
+    pods = [a_task(f"{queue}{number}", queue=queue) for queue in "ab" for number in range(3)]
+    house.show(*pods, a_task("late", queue="b", priority=5))
+    house.admit()
+    assert a_line(house, *(task.name for task in pods), "late") == ["a0", "late", "a1", "b0", "a2", "b1", "b2"]
+
+
+def test_a_line_serves_two_jobs_in_turn() -> None:
+    house = House(a_queue("q"), a_group("a", "q"), a_group("b", "q"))
+    pods = [a_task(f"{name}{number}", group=name) for name in "ab" for number in range(3)]
+    house.show(*pods)
+    house.admit()
+    assert a_line(house, *(task.name for task in pods)) == ["a0", "b0", "a1", "b1", "a2", "b2"]
+
+
+def test_a_line_keeps_the_pods_of_a_group_in_their_order_and_can_be_left() -> None:
+    house = House(a_queue("q"), a_group("g", "q", minimum=2))
+    house.show(a_task("g0", group="g", created_s=3), a_task("g1", group="g"), a_task("g2", group="g", priority=2))
+    house.admit()
+    line = house.queues.line()
+    for name in ("g0", "g1", "g2"):
+        line.put(f"u-{name}")
+    line.discard("u-g1")
+    assert (line.pop(), line.pop(), line.pop(), len(line)) == ("u-g2", "u-g0", None, 0)
+
+
+def test_a_line_serves_pods_whose_queue_has_gone_and_forgets_pods_that_have() -> None:
+    house = House(a_queue("q"), a_task("p1", queue="q"), a_task("p2", queue="q"))
+    house.admit()
+    line = house.queues.line()
+    line.put("u-p1")
+    line.put("u-p2")
+    line.put("nobody")
+    house.queues.queue_removed("q")
+    house.queues.task_removed("u-p1")
+    assert (line.pop(), line.pop()) == ("u-p2", None)
+
+
+def test_the_same_events_in_the_same_order_give_the_same_plan() -> None:
+    plans = []
+    for _ in range(2):
+        queues = Queues()
+        for number in range(20):
+            queues.queue_applied(a_queue(f"q{number % 5}", cpu=3, priority=number % 2))
+            queues.task_applied(a_task(f"p{number}", str(1 + number % 2), queue=f"q{number % 5}"))
+        plans.append([queues.admit(1.0, 3) for _ in range(5)])
+    assert plans[0] == plans[1]
