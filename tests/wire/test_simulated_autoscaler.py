@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from harness.cluster import Cluster
+from harness.embedded import HEADGATE
+from harness.scheduling import wait_for
 from headgate.cli.demos.arm import Arm, cluster
 from headgate.kube.resource import PODS
 from headgate.nodes.models.claims import Pool
@@ -69,3 +73,26 @@ def test_machines_are_bought_for_pods_without_a_node_and_given_back_when_they_ar
             await story(arm)
 
     asyncio.run(main())
+
+
+def test_up_with_an_autoscaler_starts_from_no_node_and_buys_what_pods_need(tmp_path: Path) -> None:
+    flags = ("--nodes", "0", "--node-cpu", "2", "--autoscaler", "karpenter")
+    with Cluster(tmp_path / "data", *flags) as running:
+        assert any("karpenter (a model) buys more" in line for line in running.printed)
+        pods = "/api/v1/namespaces/default/pods"
+        for name in ("one", "two", "three"):
+            assert running.ask("POST", pods, a_pod(name))[0] == 201
+
+        def bound() -> list[str]:
+            found = (pod["spec"].get("nodeName") for pod in running.ask("GET", pods)[1]["items"])
+            return sorted(node for node in found if node)
+
+        wait_for(lambda: len(bound()) == 3)
+        assert bound() in (["pool-0001", "pool-0001", "pool-0002"], ["pool-0001", "pool-0002", "pool-0002"])
+        assert len(running.ask("GET", "/api/v1/nodes")[1]["items"]) == 2
+
+
+def test_an_autoscaler_without_anybody_to_run_its_machines_is_refused(tmp_path: Path) -> None:
+    flags = ["--data", str(tmp_path), "--components", "apiserver", "--autoscaler", "karpenter"]
+    done = subprocess.run([str(HEADGATE), "up", *flags], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, "--autoscaler needs nodes" in done.stderr) == (2, True)

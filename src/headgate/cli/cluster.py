@@ -71,7 +71,8 @@ def _tell(plan: Plan, url: str, store: Store, say: Say) -> None:
     say(f"  data        {plan.data} ({count} objects, revision {store.committed})")
     if "nodes" in plan.components:
         shape = ", ".join(f"{name} {amount}" for name, amount in plan.node_resources.items())
-        say(f"  nodes       {plan.node_count} simulated, each with {shape}")
+        more = f"; {plan.autoscaler} (a model) buys more" if plan.autoscaler else ""
+        say(f"  nodes       {plan.node_count} simulated, each with {shape}{more}")
     say(f"  kubeconfig  {plan.kubeconfig}")
     say("")
     say("Type in another terminal:")

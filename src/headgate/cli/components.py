@@ -12,12 +12,15 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from headgate.cli.autoscalers import make_autoscaler
 from headgate.cli.plan import SCHEDULERS, Plan, UpProblem
 from headgate.cli.scheduler import default_configuration, installed_plugins, maker
 from headgate.cli.server import Served, keep
 from headgate.control.scheduler.shell import keep_scheduling
 from headgate.control.shell import keep_running
 from headgate.nodes.hollow import Hollow
+from headgate.nodes.models.machine import Shape
+from headgate.nodes.models.shell import Autoscaler
 from headgate.nodes.options import RESOURCES, Options
 from headgate.nodes.shell import Fleet
 from headgate.nodes.template import Template, make_nodes
@@ -39,6 +42,8 @@ async def start(plan: Plan, served: Served, stack: contextlib.AsyncExitStack) ->
     for name, begin in _STARTS.items():
         if name in plan.components:
             await begin(plan, served, stack)
+    if plan.autoscaler:
+        await _start_autoscaler(plan, served, stack)
 
 
 async def _start_nodes(plan: Plan, served: Served, stack: contextlib.AsyncExitStack) -> None:
@@ -52,6 +57,12 @@ async def _start_nodes(plan: Plan, served: Served, stack: contextlib.AsyncExitSt
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(_NODES_S):
             await fleet.reported.wait()
+
+
+async def _start_autoscaler(plan: Plan, served: Served, stack: contextlib.AsyncExitStack) -> None:
+    machine = Shape("machine", {**RESOURCES, **plan.node_resources})
+    model = make_autoscaler(plan.autoscaler, machine)
+    keep(stack, Autoscaler(model, served.client(plan.autoscaler), plan.autoscaler).run())
 
 
 async def _start_controllers(plan: Plan, served: Served, stack: contextlib.AsyncExitStack) -> None:

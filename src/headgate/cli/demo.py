@@ -7,8 +7,9 @@ import sys
 
 import click
 
+from headgate.cli.autoscalers import MAKERS
 from headgate.cli.demos.arm import Counts
-from headgate.cli.demos.autoscaler import MODELS, Row, conclusion, tell
+from headgate.cli.demos.autoscaler import Row, conclusion, tell
 from headgate.cli.event_loop import loop_factory
 from headgate.cli.logs import log_options
 from headgate.cli.plan import UpProblem
@@ -26,7 +27,7 @@ def command() -> None:
 @command.command("autoscaler", short_help="What an autoscaler buys for a full queue, with gates and without.")
 @click.option(
     "--model",
-    type=click.Choice(sorted(MODELS)),
+    type=click.Choice(sorted(MAKERS)),
     default="cluster-autoscaler",
     show_default=True,
     help="The autoscaler, as a model that follows its published rules.",

@@ -37,6 +37,8 @@ class Plan(msgspec.Struct, frozen=True):
     access: Access
     event_ttl_s: float = 3600.0
     gates_all: bool = False
+    autoscaler: str = ""
+    """Which model of one buys further nodes; empty: none."""
     trusted_users: frozenset[str] = frozenset()
 
     @classmethod
@@ -54,6 +56,7 @@ class Plan(msgspec.Struct, frozen=True):
         access: Access,
         event_ttl: str = "1h",
         gates_all: bool = False,
+        autoscaler: str = "",
         trusted_users: Sequence[str] = (),
     ) -> Plan | str:
         """A plan from what was typed, or what is wrong with it."""
@@ -66,6 +69,8 @@ class Plan(msgspec.Struct, frozen=True):
             return f"--components names {', '.join(unknown)}, which is not one of {', '.join(COMPONENTS)}"
         if "apiserver" not in chosen:
             return "--components must name apiserver: nothing else runs without it"
+        if autoscaler and "nodes" not in chosen:
+            return "--autoscaler needs nodes among the --components: they run the machines that it buys"
         resources = dict(node_resources)
         for text in further_resources:
             name, equals, amount = text.partition("=")
@@ -91,5 +96,6 @@ class Plan(msgspec.Struct, frozen=True):
             access=access,
             event_ttl_s=ttl_ns / 1e9,
             gates_all=gates_all,
+            autoscaler=autoscaler,
             trusted_users=frozenset(trusted_users),
         )

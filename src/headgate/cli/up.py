@@ -10,6 +10,7 @@ from typing import Final, Literal
 import click
 import msgspec
 
+from headgate.cli.autoscalers import MAKERS
 from headgate.cli.cluster import run
 from headgate.cli.credentials import Access
 from headgate.cli.event_loop import loop_factory
@@ -69,6 +70,12 @@ _DEFAULT_LISTEN: Final = "127.0.0.1:6443"
     metavar="NAME=QUANTITY",
     help="A further resource of each simulated node, such as nvidia.com/gpu=4. May be repeated.",
 )
+@click.option(
+    "--autoscaler",
+    type=click.Choice(sorted(MAKERS)),
+    default=None,
+    help="Buy further nodes of that size when pods fit nowhere, as this autoscaler would. [default: none does]",
+)
 @feature_gates_option
 @gating_options
 @click.option(
@@ -124,6 +131,7 @@ def command(
     node_cpu: str,
     node_memory: str,
     node_resources: tuple[str, ...],
+    autoscaler: str | None,
     features: Features,
     gates_all: bool,
     trusted_users: tuple[str, ...],
@@ -161,6 +169,7 @@ def command(
         ),
         event_ttl=event_ttl,
         gates_all=gates_all,
+        autoscaler=autoscaler or "",
         trusted_users=trusted_users,
     )
     if isinstance(plan, str):

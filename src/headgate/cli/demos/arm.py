@@ -30,6 +30,7 @@ from headgate.nodes.models.shell import Autoscaler
 
 Object = dict[str, Any]
 
+_TICK_S: Final = 0.1
 _TERMINAL: Final = frozenset({"Succeeded", "Failed"})
 
 
@@ -77,10 +78,16 @@ class Arm:
             raise UpProblem(f"{name} was not changed: {verdict.message}")
 
     async def settle(self, quiet_s: float) -> None:
-        """Until nothing has changed for so long."""
-        self._moved_s = asyncio.get_running_loop().time()
-        while (wait_s := self._moved_s + quiet_s - asyncio.get_running_loop().time()) > 0:
-            await asyncio.sleep(wait_s)
+        """Until nothing has changed for so long. Moments in which this process itself was held up do not count."""
+        loop = asyncio.get_running_loop()
+        quiet = 0
+        while quiet * _TICK_S < quiet_s:
+            moved_s, began_s = self._moved_s, loop.time()
+            await asyncio.sleep(_TICK_S)
+            if self._moved_s != moved_s:
+                quiet = 0
+            elif loop.time() - began_s < 2 * _TICK_S:
+                quiet += 1
 
     # -- what became of it -----------------------------------------------------------------------------------------
 

@@ -11,20 +11,18 @@ import asyncio
 import contextlib
 import tempfile
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
 from headgate.capacity.names import OPT_IN, QUEUE_NAME, QUEUES
+from headgate.cli.autoscalers import make_autoscaler
 from headgate.cli.demos.arm import Arm, Counts, cluster
 from headgate.kube.resource import PODS
-from headgate.nodes.models.claims import Pool
-from headgate.nodes.models.cluster_autoscaler import ClusterAutoscaler, Flags
-from headgate.nodes.models.contract import Model
-from headgate.nodes.models.karpenter import Karpenter
+from headgate.nodes.models.cluster_autoscaler import Flags
 from headgate.nodes.models.machine import Shape
-from headgate.nodes.models.node_groups import Group
 
 Object = dict[str, Any]
 
@@ -36,10 +34,9 @@ _MACHINE: Final = Shape(
     {"cpu": "1", "memory": "4Gi", "pods": "110"},
     annotations={"headgate.dev/boot-after": "500ms"},
 )
-MODELS: Final[dict[str, Callable[[], Model]]] = {
-    "cluster-autoscaler": lambda: ClusterAutoscaler([Group("pool", _MACHINE)], Flags(scan_interval_s=0.5)),
-    "karpenter": lambda: Karpenter([Pool("pool", (_MACHINE,), consolidate_after_s=60.0)]),
-}
+_HASTY: Final = Flags(scan_interval_s=0.5)
+_IDLE_S: Final = 60.0
+"""Longer than the story: what it counts as idle must still be there."""
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -53,11 +50,11 @@ Tell = Callable[[Row], None]
 
 async def tell(model: str, report: Tell, quiet_s: float = QUIET_S) -> list[Row]:
     """Each step in both clusters, and what it came to."""
+    make = partial(make_autoscaler, model, _MACHINE, _HASTY, _IDLE_S)
     with tempfile.TemporaryDirectory(prefix="headgate-demo-") as folder:
         async with contextlib.AsyncExitStack() as stack:
             off, on = [
-                await stack.enter_async_context(cluster(Path(folder) / name, MODELS[model], model))
-                for name in ("off", "on")
+                await stack.enter_async_context(cluster(Path(folder) / name, make, model)) for name in ("off", "on")
             ]
             rows = []
             for step, act in _STEPS.items():
