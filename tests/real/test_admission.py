@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from harness.either import MAKES, started
+from harness.embedded import EmbeddedServer
 from harness.scheduling import wait_for
 from harness.server import Answer, Server
 from harness.webhooks import WebhookProcess, prepare, sent
@@ -94,7 +95,14 @@ def test_w5_what_is_almost_true_is_not_true_and_is_warned_about(server: Server) 
         assert (gates(answer.json()), warnings(answer)) == ([], [])
 
 
-def test_w8_a_pod_of_another_scheduler_is_never_gated(server: Server) -> None:
+def test_w7_a_pod_that_opts_in_after_its_creation_is_not_gated(server: Server) -> None:
+    create(server, "w7")
+    later = sent(server, "PATCH", f"{PODS}/w7", {"metadata": {"annotations": {OPT_IN: "true"}}}, as_alice=True)
+    assert later.status == 200
+    assert gates(later.json()) == []
+
+
+def test_w8_u8_a_pod_of_another_scheduler_is_never_gated(server: Server) -> None:
     answer = sent(server, "POST", PODS, a_pod("w8", {OPT_IN: "true"}, schedulerName="another"), as_alice=True)
     assert gates(answer.json()) == []
     assert any("does not serve" in text for text in warnings(answer))
@@ -102,6 +110,11 @@ def test_w8_a_pod_of_another_scheduler_is_never_gated(server: Server) -> None:
 
 def test_w9_a_pod_that_names_its_node_is_created_without_a_gate(server: Server) -> None:
     assert gates(create(server, "w9", {OPT_IN: "true"}, nodeName="n1")) == []
+
+
+def test_w10_u9_a_pod_is_gated_whatever_else_there_is_or_is_not(server: Server) -> None:
+    said = {OPT_IN: "true", QUEUE_NAME: "not-there", GROUP_NAMES[0]: "not-there-either"}
+    assert gates(create(server, "w10", said)) == [GATE]
 
 
 def test_a_dry_run_shows_the_gate(server: Server) -> None:
@@ -170,6 +183,16 @@ def test_a_group_may_not_join_a_closed_queue_or_one_with_queues_below_it(server:
     assert missing.status == 201
     assert any("does not exist yet" in text for text in warnings(missing))
     assert gates(create(server, "bare", {QUEUE_NAME: "shut"})) == []  # a pod is never refused
+
+
+def test_w6_with_the_feature_off_nothing_is_touched(tmp_path: Path) -> None:
+    off = EmbeddedServer(tmp_path, flags=("--feature-gates", "QueueAllocationGate=false"))
+    try:
+        pod = sent(off, "POST", PODS, a_pod("w6", {OPT_IN: "true", STAMP: "kept"})).json()
+        assert (gates(pod), pod["metadata"]["annotations"]) == ([], {OPT_IN: "true", STAMP: "kept"})
+    finally:
+        off.disconnect()
+        off.stop()
 
 
 def test_two_hundred_pods_at_once_are_all_gated(server: Server) -> None:
