@@ -54,14 +54,14 @@ def type_in(command: str, server: Server, programs: Path) -> str:
 def test_pods_with_quota_are_unschedulable_and_the_others_gated(
     server: RealServer, kube_binaries: Path, tmp_path: Path
 ) -> None:
-    install, apply, *looks = commands()
+    install, grant, apply, *looks = commands()
     assert "install-crds" in install
     assert "kubectl apply" in apply
     type_in(install, server, kube_binaries)
+    type_in(grant, server, kube_binaries)
     (run,) = re.findall(r"```\n(headgate run .*?) --webhook-service .*?\n```", PAGE)
     (port,) = free_ports(1)
     flags = [*run.split()[2:], "--webhook-url", f"https://127.0.0.1:{port}", "--webhook-listen", f"127.0.0.1:{port}"]
-    send(server, "POST", "/api/v1/namespaces", {"metadata": {"name": "headgate-system"}})
     scheduler = SchedulerProcess(server, tmp_path / "run.log", *flags, "--trusted-user", "admin")
     try:
         wait_for(lambda: "webhooks" in scheduler.log.read_text(), scheduler)
