@@ -6,7 +6,7 @@ import os
 import platform
 import sys
 
-from bench import apiserver, controllers, creates, cycle, metrics, scheduler, size, store, transport, waiting
+from bench import apiserver, controllers, creates, cycle, metrics, queues, scheduler, size, store, transport, waiting
 
 BENCHES = {
     "creates": creates.main,
@@ -18,6 +18,7 @@ BENCHES = {
     "cycle": cycle.main,
     "metrics": metrics.main,
     "waiting": waiting.main,
+    "queues": queues.main,
     "scheduler": scheduler.main,
 }
 WITH_OPTIONS = {"scheduler": scheduler.main}
