@@ -1,7 +1,7 @@
-"""What parked pods cost the queues: one admission at depth 5 with few and with many pods parked, and the memory of each.
+"""What parked pods cost the queues: one admission at depth 5 with few and with many parked, and the memory of each.
 
-A full tree of five levels; pods of twenty kinds of ask wait in its leaves. Each round a pod that runs goes away, and the
-admission step fills its place. Measured in turns with few and with many parked; the best of many rounds of CPU time
+A full tree of five levels; pods of twenty kinds of ask wait in its leaves. Each round a pod that runs goes away, and
+the admission step fills its place. Measured in turns with few and with many parked; the best of many rounds of CPU time
 counts: the machine may have other things to do.
 """
 
