@@ -69,6 +69,7 @@ class Karpenter(Process):
             "HEALTH_PROBE_PORT": str(health),
             "LOG_LEVEL": "info",
             "BATCH_IDLE_DURATION": "200ms",
+            "BATCH_MAX_DURATION": "1s",
             "INSTANCE_TYPES_FILE_PATH": str(types),
         }
         send(server, "POST", CLASSES, _node_class())
@@ -123,8 +124,10 @@ class Kubelets:
             await transport.close()
 
 
-def create_pool(server: Server, name: str, shapes: Sequence[Shape] = SHAPES[:1]) -> None:
-    """For pods that select `STORY: name`. What was bought stays, idle or not."""
+def create_pool(
+    server: Server, name: str, shapes: Sequence[Shape] = SHAPES[:1], consolidate_after: str = "Never"
+) -> None:
+    """For pods that select `STORY: name`. What was bought stays, idle or not, unless said otherwise."""
     template = {
         "requirements": [_must_be(TYPE, *(shape.name for shape in shapes))],
         "nodeClassRef": {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"},
@@ -136,7 +139,7 @@ def create_pool(server: Server, name: str, shapes: Sequence[Shape] = SHAPES[:1])
         "metadata": {"name": name},
         "spec": {
             "template": {"metadata": {"labels": {STORY: name}}, "spec": template},
-            "disruption": {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "Never"},
+            "disruption": {"consolidationPolicy": "WhenEmpty", "consolidateAfter": consolidate_after},
         },
     }
     send(server, "POST", POOLS, pool)
