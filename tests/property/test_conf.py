@@ -37,6 +37,7 @@ ARGUMENTS = {
     "nodeorder": st.dictionaries(st.sampled_from(sorted(WEIGHTS)), st.integers(0, 100)),
     "predicates": st.dictionaries(st.sampled_from(sorted(SWITCHES)), st.booleans()),
 }
+OTHER_ACTIONS = st.sampled_from([each for each in ACTIONS if each != "allocate"])
 OPTION_OF = {point: option for option, point in OPTIONS.items()}
 
 
@@ -59,7 +60,7 @@ def confs(draw: st.DrawFn) -> Object:
     names = draw(st.permutations([name for name in SERVES if name != "proportion"]))
     chosen = [draw(plugins(name)) for name in names[: draw(st.integers(1, len(names)))]]
     cut = draw(st.integers(0, len(chosen)))
-    actions = draw(st.lists(st.sampled_from(ACTIONS), min_size=1, unique=True))
+    actions = draw(st.permutations(["allocate", *sorted(draw(st.sets(OTHER_ACTIONS)))]))
     return {"actions": ", ".join(actions), "tiers": [{"plugins": chosen[:cut]}, {"plugins": chosen[cut:]}]}
 
 

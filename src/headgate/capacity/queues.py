@@ -7,7 +7,7 @@ here. How: ``book.py``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -27,6 +27,7 @@ from headgate.capacity.settings import DEFAULTS, Settings
 from headgate.capacity.stamp import Stamp
 from headgate.capacity.task import Task
 from headgate.capacity.verdict import Held, Why
+from headgate.capacity.victims import Resident, Rules
 from headgate.kube.amounts import PODS
 
 __all__ = ["Company", "Grant", "Held", "Limits", "Line", "Queues", "Usage", "Why"]
@@ -54,6 +55,7 @@ class Queues:
     def __init__(self, settings: Settings = DEFAULTS) -> None:
         self._book = Book(settings)
         self._intake = Intake(self._book)
+        self.victim_rules = Rules(settings)
 
     # What the API shows.
 
@@ -205,6 +207,11 @@ class Queues:
         self._book.settle_all()
         gang = self._book.gangs.get((namespace, name))
         return gang is not None and self._book.is_in(gang)
+
+    def victims(self, uid: str, there: Sequence[Resident]) -> list[str]:
+        """Of the pods on one node, whom this one may make go: in its own queue, or in queues that have too much."""
+        record = self._book.records.get(uid)
+        return [] if record is None else self.victim_rules.find(self._book, record, there)
 
     def minimum(self, uid: str) -> tuple[str, ...]:
         """The pods that its gang cannot do without, in order; only itself if it has none."""

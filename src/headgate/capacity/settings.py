@@ -32,7 +32,7 @@ SERVES: Final[Mapping[str, tuple[str, ...]]] = {
     GANG: ("jobOrder", "jobReady", "jobPipelined", "jobStarving", "preemptable", "reclaimable"),
     CONFORMANCE: ("preemptable", "reclaimable"),
     "overcommit": ("jobEnqueued",),
-    DRF: ("jobOrder", "preemptable"),
+    DRF: ("jobOrder",),
     "predicates": ("predicate",),
     CAPACITY: ("queueOrder", "allocatable", "jobEnqueued", "preemptive", "reclaimable"),
     PROPORTION: ("queueOrder", "allocatable", "jobEnqueued", "overused", "preemptive", "reclaimable"),
@@ -61,7 +61,7 @@ Tiers = tuple[tuple[Plugin, ...], ...]
 DEFAULT_ACTIONS: Final = (ENQUEUE, ALLOCATE, BACKFILL, PREEMPT)
 DEFAULT_TIERS: Final[Tiers] = (
     (Plugin(PRIORITY), Plugin(GANG, frozenset({"preemptable"})), Plugin(CONFORMANCE)),
-    (Plugin(DRF, frozenset({"preemptable"})), Plugin("predicates"), Plugin(CAPACITY), Plugin("nodeorder")),
+    (Plugin(DRF), Plugin("predicates"), Plugin(CAPACITY), Plugin("nodeorder")),
 )
 
 

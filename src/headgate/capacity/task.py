@@ -12,11 +12,11 @@ from typing import Final
 
 import msgspec
 
-from headgate.capacity.names import GATE, GROUP_NAMES, OPT_IN, QUEUE_NAME, STAMP, TASK_SPEC
+from headgate.capacity.names import GATE, GROUP_NAMES, OPT_IN, PREEMPTABLE, QUEUE_NAME, STAMP, TASK_SPEC
 from headgate.capacity.stamp import Stamp, read_stamp
 
-ANNOTATIONS: Final = frozenset({OPT_IN, QUEUE_NAME, *GROUP_NAMES, TASK_SPEC, STAMP})
-"""Those that a task is read from."""
+ANNOTATIONS: Final = frozenset({OPT_IN, QUEUE_NAME, *GROUP_NAMES, TASK_SPEC, STAMP, PREEMPTABLE})
+"""Those that matter to queues."""
 NOTHING: Final[Mapping[str, int]] = MappingProxyType({})
 
 

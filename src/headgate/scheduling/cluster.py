@@ -18,6 +18,7 @@ from headgate.scheduling.nodes import NodeMatrix
 from headgate.scheduling.preemptions import Preemptions
 from headgate.scheduling.selectors import Selectors
 from headgate.scheduling.storage.part import Storage
+from headgate.scheduling.victim_rules import VictimRule
 
 Object = Mapping[str, Any]
 
@@ -40,6 +41,7 @@ class Cluster:
         self.namespaces = Namespaces()
         self.budgets = Budgets()
         self.preemptions = Preemptions()
+        self.victim_rules: dict[str, VictimRule] = {}
         self.selectors = Selectors()
         self.storage = Storage()
         self.parts: tuple[Part, ...] = (self.namespaces, self.budgets, self.selectors, self.storage)

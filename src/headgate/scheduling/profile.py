@@ -89,7 +89,7 @@ def _volumes(args: VolumeBindingArgs, cluster: Cluster) -> VolumeBinding:
 
 
 def _preemption(args: DefaultPreemptionArgs, cluster: Cluster) -> DefaultPreemption:
-    return DefaultPreemption(args, cluster.budgets, cluster.preemptions)
+    return DefaultPreemption(args, cluster.budgets, cluster.preemptions, cluster.victim_rules)
 
 
 def _spread(args: PodTopologySpreadArgs, cluster: Cluster) -> PodTopologySpread:

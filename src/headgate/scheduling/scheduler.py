@@ -39,6 +39,7 @@ from headgate.scheduling.queue import QueueSettings, SchedulingQueue
 from headgate.scheduling.queue_objects import QueueObjects
 from headgate.scheduling.queued import Where
 from headgate.scheduling.shape import Shapes
+from headgate.scheduling.victim_rules import ByQueue
 
 Object = Mapping[str, Any]
 
@@ -69,6 +70,7 @@ class Scheduler:
         }
         for name in by_queues:
             self.teams[name] = joined(self.teams[name], allocation)
+            self.cluster.victim_rules[name] = ByQueue(queues)
         if by_queues:
             self.cluster.join(QueueObjects(queues), needed=True)
         for team in self.teams.values():

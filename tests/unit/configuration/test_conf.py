@@ -96,6 +96,7 @@ WRONG = {
     "a gang action": (SMALL.replace("allocate", "gangpreempt"), 1, "use preempt"),
     "an action twice": (SMALL.replace("allocate", "allocate,allocate"), 1, "Duplicate value"),
     "no actions": (SMALL.replace("actions: allocate", ""), 1, "actions: Required value: such as enqueue"),
+    "no allocate": (SMALL.replace("allocate", "enqueue, backfill"), 1, "allocate is missing"),
     "actions as a list": (SMALL.replace("allocate", "[allocate]"), 1, "must be a string"),
     "no tiers": ("actions: allocate\n", 1, "tiers: Required value"),
     "another plugin": (plugin("name: sla"), 6, 'Unsupported value: "sla": supported values: "priority", "gang"'),
@@ -169,7 +170,7 @@ def test_what_is_allowed_and_changes_nothing_is_remarked() -> None:
         tiers:
         - plugins:
           - name: nodeorder
-            enablePreemptable: false
+            enablePreemptable: true
         configurations:
         - name: preempt
           arguments: {maxCandidateNodesAbsolute: 10}
@@ -180,6 +181,7 @@ def test_what_is_allowed_and_changes_nothing_is_remarked() -> None:
         "tiers[0].plugins[0].enablePreemptable",
         "configurations[0].name",
         "configurations[0].arguments.maxCandidateNodesAbsolute",
+        "actions",
         "tiers",
         "tiers",
     ]

@@ -8,6 +8,7 @@ from typing import Any
 from clusters import a_node, a_pod
 from headgate.capacity.names import GATE, GROUP_NAMES, OPT_IN, POD_GROUPS, QUEUE_NAME, QUEUES, STAMP
 from headgate.capacity.settings import DEFAULTS as SETTINGS
+from headgate.capacity.settings import Settings
 from headgate.scheduling.admitting import Queueing
 from headgate.scheduling.effects import Effect, LiftGate, Result
 from unit.scheduling.world import World
@@ -57,9 +58,16 @@ def ungated(pod: Object, stamp: str = "") -> Object:
 
 
 class QueuedWorld(World):
-    def __init__(self, *queues: Object, nodes: Iterable[Object] = (), enabled: bool = True, **more: Any) -> None:
+    def __init__(
+        self,
+        *queues: Object,
+        nodes: Iterable[Object] = (),
+        enabled: bool = True,
+        settings: Settings = SETTINGS,
+        **more: Any,
+    ) -> None:
         queueing = Queueing(enabled, lambda: self.now_s)
-        super().__init__(nodes=nodes or (a_node("a", cpu="8"),), queues=SETTINGS, queueing=queueing, **more)
+        super().__init__(nodes=nodes or (a_node("a", cpu="8"),), queues=settings, queueing=queueing, **more)
         self.show_queues(*queues)
 
     def show_queues(self, *queues: Object) -> None:

@@ -11,7 +11,7 @@ from unit.scheduling.queued_world import QueuedWorld
 
 def placed(scenario: Scenario, *, gated: bool) -> dict[str, str]:
     """Where pods go, in the order in which they were bound; every removal and binding succeeds."""
-    world = QueuedWorld(*scenario.queues, nodes=scenario.nodes)
+    world = QueuedWorld(*scenario.queues, nodes=scenario.nodes, settings=scenario.settings)
     world.show_groups(*scenario.groups)
     world.show(*map(opted_in, scenario.pods) if gated else scenario.pods)
     found: dict[str, str] = {}

@@ -12,7 +12,17 @@ from typing import Any, Final
 
 import msgspec
 
-from headgate.capacity.settings import ACTIONS, ALLOCATE, ENQUEUE, SERVES, SWITCHED, Argument, Plugin, Settings
+from headgate.capacity.settings import (
+    ACTIONS,
+    ALLOCATE,
+    BACKFILL,
+    ENQUEUE,
+    SERVES,
+    SWITCHED,
+    Argument,
+    Plugin,
+    Settings,
+)
 from headgate.kube.errors import FieldErrors, duplicate, forbidden, invalid, not_supported, required
 from headgate.scheduling.configuration.conf_arguments import read_action, read_plugin
 from headgate.scheduling.configuration.form import Object, boolean, listed, mapping, record, similar, text
@@ -102,6 +112,8 @@ def _actions(given: Object, errors: FieldErrors, remarks: list[str]) -> tuple[st
             meant = f"is it {close}?" if close else f"there are {', '.join(ACTIONS)}"
             errors.append(invalid("actions", name, f"no such action: {meant}"))
         found.append(name)
+    if ALLOCATE not in found and all(each in ACTIONS for each in found):
+        errors.append(required("actions", f"{ALLOCATE} is missing: without it nothing would be placed"))
     if ENQUEUE in found and ALLOCATE in found and found.index(ENQUEUE) > found.index(ALLOCATE):
         remarks.append("actions: enqueue comes after allocate: a new group waits for one more pass")
     return tuple(found)
@@ -139,6 +151,8 @@ def _switched_off(plugin: str, written: Object, path: str, errors: FieldErrors, 
         switched = written.get(option)
         if switched is None:
             continue
+        if point not in SERVES[plugin] and not switched:
+            continue  # it has no say there anyway
         if point not in SERVES[plugin]:
             remarks.append(f"{path}.{option}: changes nothing: the plugin {plugin} has no say there")
         elif not switched and point not in SWITCHED:
@@ -199,8 +213,8 @@ def _gaps(settings: Settings) -> list[str]:
         gaps.append(
             "overcommit: changes nothing: queues let groups in, and the size of the cluster, which may grow, does not"
         )
-    if not settings.runs(ALLOCATE):
-        gaps.append("actions: without allocate no pod that asks for anything is placed")
+    if not settings.runs(BACKFILL):
+        gaps.append("actions: pods that ask for nothing are placed all the same: leaving backfill out changes nothing")
     if not settings.has_limits:
         gaps.append("tiers: without capacity or proportion queues have no limits")
     if not settings.has_say("predicates", "predicate"):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from headgate.capacity.settings import DEFAULTS, PREEMPT, Plugin, Settings
+from headgate.capacity.settings import DEFAULTS, PREEMPT, RECLAIM, Plugin, Settings
 from headgate.scheduling.configuration.args import empty_args
 from headgate.scheduling.configuration.conf_arguments import (
     BIND_TIMEOUT,
@@ -56,7 +56,8 @@ def queue_profile(name: str, settings: Settings = DEFAULTS) -> Profile:
     filters = _filters(settings)
     scores = _scores(settings)
     weights = dict(scores)
-    points = {point: _at(point, filters, scores, runs_preempt=settings.runs(PREEMPT)) for point in POINTS}
+    evicts = settings.runs(PREEMPT) or settings.runs(RECLAIM)
+    points = {point: _at(point, filters, scores, evicts=evicts) for point in POINTS}
     running = {each for enabled in points.values() for each, _ in enabled}
     args: dict[str, Args] = {each: made for each in sorted(running) if (made := empty_args(each)) is not None}
     args[_FIT] = NodeResourcesFitArgs(strategy=_strategy(settings))
@@ -72,7 +73,7 @@ def queue_profile(name: str, settings: Settings = DEFAULTS) -> Profile:
     return Profile(name, points, args, queues=settings)
 
 
-def _at(point: str, filters: frozenset[str], scores: tuple[Enabled, ...], *, runs_preempt: bool) -> tuple[Enabled, ...]:
+def _at(point: str, filters: frozenset[str], scores: tuple[Enabled, ...], *, evicts: bool) -> tuple[Enabled, ...]:
     if point == "score":
         return scores
     serving = [name for name, _ in DEFAULT_ENABLED if point in BUILT_IN[name].points]
@@ -81,7 +82,7 @@ def _at(point: str, filters: frozenset[str], scores: tuple[Enabled, ...], *, run
         return tuple((name, 0) for name in scored if name in serving or name not in BUILT_IN)
     if point in _ASKED:
         serving = [name for name in serving if name in filters]
-    return tuple((name, 0) for name in serving if name != _PREEMPTION or runs_preempt)
+    return tuple((name, 0) for name in serving if name != _PREEMPTION or evicts)
 
 
 def _filters(settings: Settings) -> frozenset[str]:

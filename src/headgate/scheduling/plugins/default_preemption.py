@@ -1,5 +1,7 @@
 """DefaultPreemption: a pod that fits nowhere makes pods of lower priority go, if that makes room for it.
 
+Pods that go by queues have rules of their own for who may have to go (``scheduling/victim_rules.py``).
+
 Only nodes that were rejected for reasons that room would cure are looked at, in the order of their names (where
 kube-scheduler begins is left to chance), until enough of them could be made free. What is lost on each is found in
 ``default_preemption_victims.py``, which is best in ``default_preemption_choice.py``. The pod is then promised that node
@@ -9,6 +11,7 @@ and held back until its victims have been told to go; telling them is the engine
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Final
 
 from headgate.kube.conditions import PREEMPTION_BY_SCHEDULER
@@ -23,6 +26,7 @@ from headgate.scheduling.plugins.default_preemption_victims import Hopeless, Vic
 from headgate.scheduling.pod import Pod
 from headgate.scheduling.podlike import PodLike
 from headgate.scheduling.preemptions import Preemptions
+from headgate.scheduling.victim_rules import BY_PRIORITY, VictimRule
 
 NAME: Final = "DefaultPreemption"
 WAITING: Final = "waiting for the preemption for this pod to be finished"
@@ -35,10 +39,18 @@ _HELD: Final = Rejection(NAME, WAITING, on(ASSIGNED_POD, DELETE))
 class DefaultPreemption:
     name: Final = NAME
 
-    def __init__(self, args: DefaultPreemptionArgs, budgets: Budgets, preemptions: Preemptions) -> None:
+    def __init__(
+        self,
+        args: DefaultPreemptionArgs,
+        budgets: Budgets,
+        preemptions: Preemptions,
+        rules: Mapping[str, VictimRule] | None = None,
+    ) -> None:
+        """``rules``: who may have to go, by scheduler name; by priority where none is given."""
         self._args = args
         self._preemptions = preemptions
         self._memories = Memories(budgets)
+        self._rules = {} if rules is None else rules
 
     def pre_enqueue(self, pod: PodLike, /) -> Rejection | None:
         return _HELD if pod.uid in self._preemptions else None
@@ -47,7 +59,8 @@ class DefaultPreemption:
         if why_not := self._find_obstacle(pod, unplaced, ground):
             return f"preemption: {why_not}"
         key, looks_around = ground.question(pod)
-        memory = self._memories.of((key, pod.priority))
+        rule = self._rules.get(pod.scheduler_name, BY_PRIORITY)
+        memory = self._memories.of((key, pod.priority, rule.kind(pod)))
         if known := memory.recall(unplaced, ground):
             return known
         found = _Findings(self._enough(len(unplaced.resolvable)))
@@ -57,7 +70,7 @@ class DefaultPreemption:
             if row is None:
                 continue
             changes = matrix.log.position if looks_around else matrix.moves[row]
-            found.add(name, memory.look(pod, row, ground, (changes, promised.get(row))))
+            found.add(name, memory.look(pod, row, ground, (changes, promised.get(row)), rule))
             if found.suffice:
                 break
         if candidates := found.harmless | found.harmful:

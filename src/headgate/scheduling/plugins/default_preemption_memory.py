@@ -15,6 +15,7 @@ from headgate.scheduling.budgets import Budgets
 from headgate.scheduling.contract import Ground, NoWay, Unplaced
 from headgate.scheduling.plugins.default_preemption_victims import Hopeless, Victims, select_victims
 from headgate.scheduling.pod import Pod
+from headgate.scheduling.victim_rules import VictimRule
 
 _KINDS: Final = 16
 
@@ -26,22 +27,22 @@ class _Found(msgspec.Struct, frozen=True):
 
 
 class Memory:
-    """Of one kind of pod: the same questions to nodes, the same priority."""
+    """Of one kind of pod: the same questions to nodes, the same priority, the same rule for victims."""
 
     def __init__(self, budgets: Budgets) -> None:
         self._budgets = budgets
         self._by_row: dict[int, _Found] = {}
         self._last: tuple[Unplaced, Hashable, NoWay] | None = None
 
-    def look(self, pod: Pod, row: int, ground: Ground, stamp: Hashable) -> Victims | Hopeless:
+    def look(self, pod: Pod, row: int, ground: Ground, stamp: Hashable, rule: VictimRule) -> Victims | Hopeless:
         """As long as the stamp is the same, so is what is there."""
         known = self._by_row.get(row)
         if known is not None and known.stamp == stamp:
             if known.budgets == self._budgets.version:
                 return known.answer
-            found = known.answer if self._still_holds(known.answer) else self._search(pod, row, ground)
+            found = known.answer if self._still_holds(known.answer) else self._search(pod, row, ground, rule)
         else:
-            found = self._search(pod, row, ground)
+            found = self._search(pod, row, ground, rule)
         self._by_row[row] = _Found(stamp, self._budgets.version, found)
         return found
 
@@ -49,10 +50,10 @@ class Memory:
         """Budgets move with every eviction, and rarely matter: only what they say about these pods counts."""
         return not isinstance(answer, Victims) or self._budgets.overdrawn(answer.lower) == answer.overdrawn
 
-    def _search(self, pod: Pod, row: int, ground: Ground) -> Victims | Hopeless:
-        there = tuple(ground.matrix.pods_on(row).values())
+    def _search(self, pod: Pod, row: int, ground: Ground, rule: VictimRule) -> Victims | Hopeless:
+        eligible = rule.eligible(pod, tuple(ground.matrix.pods_on(row).values()))
         with ground.trial(pod, row) as trial:
-            return select_victims(pod, there, trial, self._budgets)
+            return select_victims(eligible, trial, self._budgets)
 
     def recall(self, unplaced: Unplaced, ground: Ground) -> NoWay | None:
         """What was said to the last pod of this kind, if nothing has changed since."""

@@ -1,8 +1,8 @@
 """Victims on one node: as few and as unimportant as will do, by kube-scheduler's rules.
 
-All pods of lower priority go in thought. If the pod fits then, they are taken back one by one as long as it still does:
-first those whose going would overdraw a disruption budget, then the others, the more important before the less.
-Which node is best to make room on is ``default_preemption_choice.py``'s business.
+All that may have to go (``scheduling/victim_rules.py``) go in thought. If the pod fits then, they are taken back one by
+one as long as it still does: first those whose going would overdraw a disruption budget, then the others, the more
+important before the less. Which node is best to make room on is ``default_preemption_choice.py``'s business.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def importance(pod: Pod) -> tuple[int, float, str]:
     return -pod.priority, inf if pod.started_s is None else pod.started_s, pod.key
 
 
-def select_victims(pod: Pod, there: Iterable[Pod], trial: Trial, budgets: Budgets) -> Victims | Hopeless:
-    lower = tuple(sorted((each for each in there if each.priority < pod.priority), key=importance))
+def select_victims(eligible: Iterable[Pod], trial: Trial, budgets: Budgets) -> Victims | Hopeless:
+    lower = tuple(sorted(eligible, key=importance))
     if not lower:
         return (NO_VICTIMS,)
     for each in lower:

@@ -1,0 +1,193 @@
+"""Who may have to go for whom: cases of preempt (inside a queue) and reclaim (between queues), in data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import pytest
+
+from headgate.capacity.settings import DEFAULTS, Plugin, Settings
+from headgate.capacity.task import Task
+from headgate.capacity.victims import Resident
+from queueing import House, a_group, a_queue, a_task, amounts
+
+RECLAIM = msgspec.structs.replace(DEFAULTS, actions=("allocate", "reclaim"))
+GANGS_COUNT = Settings(
+    ("allocate", "preempt", "reclaim"), ((Plugin("gang"), Plugin("conformance"), Plugin("capacity")),)
+)
+
+
+def running(name: str, queue: str = "", cpu: str | int | None = "1", **fields: Any) -> Task:
+    return a_task(name, cpu, queue=queue, node_name="n", gates=(), **fields)
+
+
+def victims(
+    name: str,
+    *objects: Any,
+    settings: Settings = DEFAULTS,
+    namespaces: Mapping[str, str] | None = None,
+    protected: tuple[str, ...] = (),
+) -> list[str]:
+    """Asked as if all that run were on one node."""
+    there = [
+        Resident(each.uid, (namespaces or {}).get(each.name, "ns"), each.priority, each.name not in protected)
+        for each in objects
+        if isinstance(each, Task) and each.node_name
+    ]
+    house = House(*objects, settings=settings)
+    return [uid.removeprefix("u-") for uid in house.queues.victims(f"u-{name}", there)]
+
+
+def test_preempt_takes_pods_of_lower_priority_from_the_same_queue_only() -> None:
+    objects = (
+        a_queue("q"),
+        a_queue("other"),
+        running("low", "q", priority=1),
+        running("even", "q", priority=5),
+        running("elsewhere", "other", priority=1),
+        a_task("p", queue="q", priority=5),
+    )
+    assert victims("p", *objects) == ["low"]
+    assert victims("p", *objects, protected=("low",)) == []
+
+
+def test_without_the_action_nobody_goes() -> None:
+    settings = msgspec.structs.replace(DEFAULTS, actions=("allocate",))
+    objects = (a_queue("q"), running("low", "q"), a_task("p", queue="q", priority=5))
+    assert victims("p", *objects, settings=settings) == []
+
+
+def test_conformance_protects_what_the_system_needs() -> None:
+    objects = (
+        a_queue("q"),
+        running("dns", "q"),
+        running("critical", "q", priority=2_000_000_000),
+        running("plain", "q"),
+        a_task("p", queue="q", priority=2_000_000_001),
+    )
+    inside = {"dns": "kube-system"}
+    assert victims("p", *objects, namespaces=inside) == ["plain"]
+    plain = Settings(("preempt",), ((Plugin("priority"),),))
+    assert victims("p", *objects, namespaces=inside, settings=plain) == ["dns", "critical", "plain"]
+
+
+def test_gang_protects_the_minimum_if_it_has_a_say() -> None:
+    members = [running(f"g-{i}", group="g") for i in range(3)]
+    objects = (a_queue("q"), a_group("g", "q", 2), *members, a_task("p", queue="q", priority=5))
+    assert len(victims("p", *objects, settings=GANGS_COUNT)) == 1
+    assert len(victims("p", *objects)) == 3, "by default it has none"
+
+
+def test_members_of_one_gang_do_not_take_each_others_place() -> None:
+    objects = (a_queue("q"), a_group("g", "q", 1), running("low", group="g"), a_task("p", group="g", priority=5))
+    assert victims("p", *objects) == []
+
+
+GPU = "nvidia.com/gpu"
+TWO_EACH = (a_queue("rich", deserved={"cpu": 2}), a_queue("poor", deserved={"cpu": 2}))
+
+CASES: Mapping[str, tuple[tuple[Any, ...], list[str]]] = {
+    "a queue that has too much gives back as much as it has too much": (
+        (*TWO_EACH, *(running(f"r{i}", "rich") for i in range(4)), a_task("p", queue="poor")),
+        ["r0", "r1"],
+    ),
+    "the least important go first": (
+        (
+            *TWO_EACH,
+            *(running(f"r{i}", "rich", priority=i) for i in (3, 1, 2)),
+            a_task("p", queue="poor", priority=0),
+        ),
+        ["r1"],
+    ),
+    "a queue within what it deserves gives nothing": (
+        (*TWO_EACH, *(running(f"r{i}", "rich") for i in range(2)), a_task("p", queue="poor")),
+        [],
+    ),
+    "a queue that has all it deserves takes nothing back": (
+        (
+            *TWO_EACH,
+            *(running(f"r{i}", "rich") for i in range(4)),
+            *(running(f"p{i}", "poor") for i in range(2)),
+            a_task("p", queue="poor"),
+        ),
+        [],
+    ),
+    "within what it deserves on one dimension that is asked for is enough": (
+        (
+            a_queue("rich", deserved={"cpu": 1}),
+            a_queue("poor", deserved={"cpu": 2, "memory": "1Gi"}),
+            *(running(f"r{i}", "rich", requests={"memory": "1Gi"}) for i in range(2)),
+            running("p0", "poor", None, requests={"memory": "1Gi"}),
+            a_task("p", queue="poor", requests={"memory": "1Gi"}),
+        ),
+        ["r0"],
+    ),
+    "a queue that may not be taken from is left alone": (
+        (
+            a_queue("rich", deserved={"cpu": 1}, reclaimable=False),
+            a_queue("poor", deserved={"cpu": 2}),
+            *(running(f"r{i}", "rich") for i in range(4)),
+            a_task("p", queue="poor"),
+        ),
+        [],
+    ),
+    "what is guaranteed is not taken": (
+        (
+            a_queue("rich", deserved={"cpu": 3}, guarantee={"cpu": 3}),
+            a_queue("poor", deserved={"cpu": 4}),
+            *(running(f"r{i}", "rich") for i in range(4)),
+            a_task("p", queue="poor"),
+        ),
+        ["r0"],
+    ),
+    "a queue that deserves nothing of what its pods have gives them all": (
+        (
+            a_queue("rich"),
+            a_queue("poor", deserved={"cpu": 4}),
+            *(running(f"r{i}", "rich") for i in range(2)),
+            a_task("p", queue="poor"),
+        ),
+        ["r0", "r1"],
+    ),
+    "whoever asks for devices takes only from those that have some": (
+        (
+            a_queue("rich", deserved={"cpu": 1, GPU: 1}),
+            a_queue("poor", deserved={"cpu": 9, GPU: 2}),
+            running("cpu-only", "rich", 4),
+            running("gpu-0", "rich", requests=amounts(gpu=1)),
+            running("gpu-1", "rich", requests=amounts(gpu=1)),
+            a_task("p", queue="poor", requests=amounts(gpu=1)),
+        ),
+        ["gpu-0"],
+    ),
+    "nor from a queue that has no more devices than it deserves, whatever else it has": (
+        (
+            a_queue("rich", deserved={"cpu": 1, GPU: 4}),
+            a_queue("poor", deserved={"cpu": 9, GPU: 2}),
+            running("gpu-0", "rich", 4, requests=amounts(gpu=1)),
+            a_task("p", queue="poor", requests=amounts(gpu=1)),
+        ),
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize(("objects", "expected"), CASES.values(), ids=CASES)
+def test_reclaim_takes_back_what_others_have_too_much(objects: tuple[Any, ...], expected: list[str]) -> None:
+    assert victims("p", *objects, settings=RECLAIM) == expected
+
+
+def test_an_ancestor_may_speak_for_a_queue_that_deserves_nothing_more_itself() -> None:
+    objects = (
+        a_queue("a", deserved={"cpu": 4}),
+        a_queue("a1", parent="a", deserved={"cpu": 1}),
+        a_queue("b", deserved={"cpu": 1}),
+        running("a1-0", "a1"),
+        *(running(f"b{i}", "b") for i in range(3)),
+        a_task("p", queue="a1"),
+    )
+    assert victims("p", *objects, settings=RECLAIM) == []
+    near = Settings(("reclaim",), ((Plugin("capacity", arguments={"ancestorReclaimLevel": 1}), Plugin("conformance")),))
+    assert victims("p", *objects, settings=near) == ["b0", "b1"]
