@@ -46,6 +46,8 @@ class Book:
         self.stirred: dict[str, None] = {}
         self.changed: dict[str, None] = {}
         self.entered: dict[tuple[str, str], None] = {}
+        self.on_nodes: dict[str, dict[str, Record]] = {}  # by queue: pods that have a node
+        self.restless: dict[str, None] = {}  # queues in which something changed since somebody looked who starves
         self.promises = Promises(self.tree, self.ledger, self.stir)
         self._stale: dict[tuple[str, str], Gang] = {}
         self._gangs_in: dict[str, set[tuple[str, str]]] = {}
@@ -70,6 +72,8 @@ class Book:
             self.ledger.change(record.place, column, record.counted, -1)
         if standing is Standing.RESERVED:
             self.promises.remove(record)
+        elif standing is Standing.ALLOCATED:
+            del self.on_nodes[record.place][uid]
         elif standing is Standing.PUT_OFF:
             self.put_off.discard(uid)
         elif record.ask is not None:
@@ -92,6 +96,8 @@ class Book:
             self.ledger.change(record.place, column, record.counted, +1)
         if standing is Standing.RESERVED:
             self.promises.add(record)
+        elif standing is Standing.ALLOCATED:
+            self.on_nodes.setdefault(record.place, {})[task.uid] = record
         elif standing is Standing.PUT_OFF and record.put_off is not None:
             self.put_off.put(task.uid, record.put_off[0])
         elif standing is Standing.WAITING and not task.group:
@@ -173,6 +179,7 @@ class Book:
 
     def touch(self, queue: str) -> None:
         self.changed[queue] = None
+        self.restless[queue] = None
         self.grants.touch(queue)
         self.enqueues.touch(queue)
         for line in self.lines:

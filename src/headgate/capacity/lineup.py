@@ -110,6 +110,12 @@ class Lineup:
             desk = self._desks[name]
             asks = [ask for ask in asks if ask in desk.shown]
 
+    def head(self, queue: str) -> Unit | None:
+        """Whoever waits in this very queue and comes first, whether there is room or not."""
+        desk = self._desks.get(queue)
+        heads = [] if desk is None else [head for ask in desk.units if (head := _head(desk.units, ask)) is not None]
+        return min(heads)[1] if heads else None
+
     def count(self, queue: str) -> int:
         """Units that wait in this very queue."""
         desk = self._desks.get(queue)

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from headgate.capacity import admitting, verdicts
+from headgate.capacity import admitting, room, verdicts
 from headgate.capacity.admitting import Grant
 from headgate.capacity.book import Book
 from headgate.capacity.company import Company, company_of
@@ -23,6 +23,7 @@ from headgate.capacity.names import ROOT
 from headgate.capacity.order import created_s_of, share_of
 from headgate.capacity.queue import Amounts
 from headgate.capacity.record import Standing
+from headgate.capacity.room import Room
 from headgate.capacity.settings import DEFAULTS, Settings
 from headgate.capacity.stamp import Stamp
 from headgate.capacity.task import Task
@@ -30,7 +31,7 @@ from headgate.capacity.verdict import Held, Why
 from headgate.capacity.victims import Resident, Rules
 from headgate.kube.amounts import PODS
 
-__all__ = ["Company", "Grant", "Held", "Limits", "Line", "Queues", "Usage", "Why"]
+__all__ = ["Company", "Grant", "Held", "Limits", "Line", "Queues", "Room", "Usage", "Why"]
 
 
 class Usage(msgspec.Struct, frozen=True):
@@ -171,6 +172,17 @@ class Queues:
         if record is not None:
             record.is_evicted = is_evicted
             self._book.change(record)
+
+    # Who may be told to go.
+
+    def starving(self) -> list[str]:
+        """Who comes first in its queue and finds no room, where something changed since this was last asked."""
+        return room.starving(self._book)
+
+    def make_room(self, uid: str) -> Room | None:
+        """Who has to go so that the queue has room for this pod, or for the gang that it is let in with; None if
+        nobody may. Whoever tells them says so by :meth:`evicted`; the next admission then grants what they held."""
+        return room.make_room(self._book, self.victim_rules, uid)
 
     def line(self) -> Line:
         """A new line for pods that may be tried."""

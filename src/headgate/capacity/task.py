@@ -23,7 +23,8 @@ NOTHING: Final[Mapping[str, int]] = MappingProxyType({})
 class Task(msgspec.Struct, frozen=True, gc=False):
     """``requests`` in units, without zeros. ``group``: the PodGroup in the same namespace; empty for a bare pod.
     ``queue``: what the pod itself names. ``stamp``: only one that counts. ``leaving``: terminal, or being deleted.
-    ``succeeded``: ended well (then it is leaving, too): it counts for its gang's minimum, and holds nothing."""
+    ``succeeded``: ended well (then it is leaving, too): it counts for its gang's minimum, and holds nothing.
+    ``preemptable``: it may be told to go for others."""
 
     uid: str
     namespace: str
@@ -40,6 +41,7 @@ class Task(msgspec.Struct, frozen=True, gc=False):
     node_name: str = ""
     leaving: bool = False
     succeeded: bool = False
+    preemptable: bool = True
 
     @property
     def has_our_gate(self) -> bool:
@@ -63,6 +65,7 @@ class Said(msgspec.Struct, frozen=True):
     queue: str
     role: str
     opted_in: bool
+    preemptable: bool
     stamp: Stamp | None
 
 
@@ -72,5 +75,6 @@ def read_annotations(annotations: Mapping[str, str], uid: str) -> Said:
         queue=annotations.get(QUEUE_NAME) or "",
         role=annotations.get(TASK_SPEC) or "",
         opted_in=annotations.get(OPT_IN) == "true",
+        preemptable=annotations.get(PREEMPTABLE) != "false",
         stamp=read_stamp(annotations.get(STAMP), uid),
     )

@@ -2,9 +2,10 @@
 
 Inside its queue a pod may take the place of pods of lower priority. Across queues priority does not count: a queue that
 uses less than it deserves takes back what others use beyond what they deserve, never what is guaranteed to them, and
-each of them is looked at anew with every pod that would go. Plugins of the first tier that has any say (gang,
-conformance) can protect pods; pods can protect themselves (``volcano.sh/preemptable: "false"``), and queues theirs
-(``reclaimable: false``). Which of them really have to go, and on which node, is ``scheduling/``'s to find.
+each of them is looked at anew with every pod that would go; with an ancestor reclaim level, so are the branches in
+which the two stand apart. Plugins of the first tier that has any say (gang, conformance) can protect pods; pods can
+protect themselves (``volcano.sh/preemptable: "false"``), and queues theirs (``reclaimable: false``). Which of them
+really have to go is ``scheduling/``'s to find for a node, ``room.py``'s for a queue.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ from headgate.capacity.book import Book
 from headgate.capacity.groups import Gang
 from headgate.capacity.names import ROOT
 from headgate.capacity.queue import Amounts
-from headgate.capacity.record import Record
+from headgate.capacity.record import Record, Standing
 from headgate.capacity.settings import CONFORMANCE, GANG, PREEMPT, RECLAIM, Settings
+from headgate.capacity.task import NOTHING
+from headgate.capacity.tree import Branch
 from headgate.kube.amounts import is_scalar
 
 _SYSTEM: Final = "kube-system"
@@ -52,8 +55,9 @@ class Rules:
         """Whether an answer may change though nothing on the node does."""
         return self._reclaims or GANG in self._protects["preemptable"]
 
-    def find(self, book: Book, record: Record, there: Sequence[Resident]) -> list[str]:
-        """Of those on one node, whom this pod may make go."""
+    def find(self, book: Book, record: Record, there: Sequence[Resident], asked: Amounts | None = None) -> list[str]:
+        """Of those on one node, whom this pod may make go. ``asked``: for its gang, if it does not ask alone."""
+        asked = record.task.requests if asked is None else asked
         found: list[str] = []
         spared: dict[tuple[str, str], int] = {}
         if self._preempts:
@@ -64,32 +68,56 @@ class Rules:
                 if _is_member_of_same(record, other) or not self._may_go(each, other, "preemptable", spared):
                     continue
                 found.append(each.uid)
-        if self._reclaims and self.may_reclaim(book, record):
-            found += self._find_over(book, record, there, spared)
+        if self._reclaims and self.may_reclaim(book, record, asked):
+            found += self._find_over(book, record, there, asked, spared)
         return found
 
-    def may_reclaim(self, book: Book, record: Record) -> bool:
-        """Whether its queue, or one near above it, would still be within what it deserves on something asked for."""
+    def may_reclaim(self, book: Book, record: Record, asked: Amounts) -> bool:
+        """Whether its queue stays within its limit, and it, or one near above it, within what it deserves on something
+        that is asked for."""
         path = book.tree.path(record.place)[: self._levels + 1]
-        return any(_deserves(book, name, record.task.requests) for name in path if name != ROOT)
+        return _is_within_limit(book, record, asked) and any(
+            _deserves(book, name, asked) for name in path if name != ROOT
+        )
 
     def _find_over(
-        self, book: Book, record: Record, there: Sequence[Resident], spared: dict[tuple[str, str], int]
+        self,
+        book: Book,
+        record: Record,
+        there: Sequence[Resident],
+        asked: Amounts,
+        spared: dict[tuple[str, str], int],
     ) -> list[str]:
         found: list[str] = []
         taken: dict[str, dict[str, int]] = {}
-        for each in sorted(there, key=lambda resident: (resident.priority, resident.uid)):
-            other = book.records.get(each.uid)
-            if other is None or other.place == record.place:
-                continue
-            gone = taken.setdefault(other.place, {})
-            if not _is_over(book, other, record.task.requests, gone):
+        others = [(each, other) for each in there if (other := book.records.get(each.uid)) is not None]
+        others.sort(key=lambda pair: (_distance(book, record, pair[1]), pair[0].priority, pair[0].uid))
+        for each, other in others:
+            if other.place == record.place or not self._is_over(book, record, other, asked, taken):
                 continue
             if self._may_go(each, other, "reclaimable", spared):
                 found.append(each.uid)
-                for name, amount in other.counted.items():
-                    gone[name] = gone.get(name, 0) + amount
+                for queue in book.tree.path(other.place):
+                    gone = taken.setdefault(queue, {})
+                    for name, amount in other.counted.items():
+                        gone[name] = gone.get(name, 0) + amount
         return found
+
+    def _is_over(
+        self, book: Book, record: Record, other: Record, asked: Amounts, taken: Mapping[str, Mapping[str, int]]
+    ) -> bool:
+        """The pod's queue, and every branch near above it in which the asking one does not stand."""
+        branch = book.tree.branches.get(other.place)
+        if branch is None or not branch.spec.is_reclaimable or not _keeps_guarantee(book, branch, other, taken):
+            return False
+        mine, its = book.tree.path(record.place), book.tree.path(other.place)
+        levels = range(1, self._levels + 1)
+        has_claim = any(name in branch.deserved for name in other.counted)
+        shares = {*mine[1 : self._levels + 1]} & {*its[1 : self._levels + 1]} - {ROOT}
+        if shares and not has_claim and not any(name in _deserved(book, record.place) for name in asked):
+            return False  # siblings of whom neither deserves any of it: there is no claim that could be settled
+        apart = [its[level] for level in levels if level < len(its) and its[level] not in (ROOT, *mine[level:][:1])]
+        return all(_exceeds(book, queue, other, asked, taken.get(queue, {})) for queue in (other.place, *apart))
 
     def _may_go(self, each: Resident, other: Record, point: str, spared: dict[tuple[str, str], int]) -> bool:
         if not each.is_preemptable:
@@ -105,7 +133,9 @@ def _is_member_of_same(record: Record, other: Record) -> bool:
 
 
 def _can_do_without(gang: Gang, spared: dict[tuple[str, str], int]) -> bool:
-    """Whether a gang has more on nodes than its minimum, those counted that would go already."""
+    """Whether a gang has more on nodes than its minimum, those counted that would go already. One has no whole."""
+    if gang.minimum <= 1:
+        return True
     going = spared.get(gang.key, 0)
     if gang.ready - going <= gang.minimum:
         return False
@@ -121,19 +151,48 @@ def _deserves(book: Book, queue: str, asked: Amounts) -> bool:
     return any(account.placed(name) + amount <= deserved[name] for name, amount in asked.items() if name in deserved)
 
 
-def _is_over(book: Book, other: Record, asked: Amounts, gone: Mapping[str, int]) -> bool:
-    """Whether the pod's queue uses more than it deserves of something that is asked for and the pod has, and would keep
-    what is guaranteed to it. Where devices are asked for only they count: CPU and memory come along with them."""
-    branch = book.tree.branches.get(other.place)
-    if branch is None or not branch.spec.is_reclaimable:
+def _deserved(book: Book, queue: str) -> Amounts:
+    branch = book.tree.branches.get(queue)
+    return {} if branch is None else branch.deserved
+
+
+def _is_within_limit(book: Book, record: Record, asked: Amounts) -> bool:
+    """What was promised to the pod itself is in what its queue uses already."""
+    branch = book.tree.branches.get(record.place)
+    if branch is None or branch.problem:
         return False
-    account, held, deserved = book.ledger.account(other.place), other.counted, branch.deserved
-    left = {name: account.placed(name) - gone.get(name, 0) for name in held}
-    guarantee = branch.spec.guarantee
-    if any(left[name] - amount < guarantee[name] for name, amount in held.items() if name in guarantee):
-        return False
+    own = record.counted if record.standing is Standing.RESERVED else NOTHING
+    account, limits = book.ledger.account(record.place), branch.limits
+    return all(
+        account.used(name) - own.get(name, 0) + amount <= limits[name]
+        for name, amount in asked.items()
+        if name in limits
+    )
+
+
+def _distance(book: Book, record: Record, other: Record) -> int:
+    """Queues that part late are near: their pods go first."""
+    mine, its = book.tree.path(record.place), book.tree.path(other.place)
+    return next((steps for steps, name in enumerate(mine) if name in its), len(mine))
+
+
+def _keeps_guarantee(book: Book, branch: Branch, other: Record, taken: Mapping[str, Mapping[str, int]]) -> bool:
+    account, gone, held = book.ledger.account(branch.name), taken.get(branch.name, {}), other.counted
+    return all(
+        account.placed(name) - gone.get(name, 0) - held[name] >= amount
+        for name, amount in branch.spec.guarantee.items()
+        if name in held
+    )
+
+
+def _exceeds(book: Book, queue: str, other: Record, asked: Amounts, gone: Mapping[str, int]) -> bool:
+    """Whether the queue uses more than it deserves of something that is asked for and the pod has; if it deserves
+    nothing of what the pod has, anything is too much. Where devices are asked for only they count: CPU and memory come
+    along with them."""
+    account, held, deserved = book.ledger.account(queue), other.counted, _deserved(book, queue)
     relevant = [name for name in asked if is_scalar(name)] or list(asked)
     shared = [name for name in relevant if name in held]
     if not any(name in deserved for name in held):
         return bool(shared)
+    left = {name: account.placed(name) - gone.get(name, 0) for name in shared}
     return any(left[name] > deserved[name] for name in shared if name in deserved)

@@ -22,6 +22,7 @@ def task_of(pod: Pod, *, enabled: bool = True) -> Task:
         queue=fields.queue,
         role=fields.role,
         opted_in=fields.opted_in and enabled,
+        preemptable=fields.preemptable,
         gates=pod.gates if enabled else tuple(each for each in pod.gates if each != GATE),
         stamp=fields.stamp,
         node_name=pod.node_name,

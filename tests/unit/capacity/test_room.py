@@ -1,0 +1,216 @@
+"""Room in a full queue: who has to go for whom, by priority inside it and by what is deserved between queues."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from headgate.capacity.queues import Room, Why
+from headgate.capacity.settings import DEFAULTS, Plugin, Settings
+from headgate.capacity.task import Task
+from queueing import House, a_group, a_queue, a_task, amounts
+
+RECLAIM = msgspec.structs.replace(DEFAULTS, actions=("allocate", "preempt", "reclaim"))
+
+
+def running(name: str, queue: str = "q", cpu: str | int | None = "1", **fields: Any) -> Task:
+    return a_task(name, cpu, queue=queue, node_name="n", gates=(), **fields)
+
+
+def asked_to_go(house: House, name: str) -> list[str]:
+    room = house.queues.make_room(f"u-{name}")
+    return [] if room is None else [uid.removeprefix("u-") for uid in room.victims]
+
+
+def test_a_gated_pod_of_high_priority_takes_the_place_of_a_lower_one_in_its_full_queue_u13() -> None:
+    house = House(a_queue("q", cpu=2), running("low"), running("high", priority=9), a_task("p", queue="q", priority=5))
+    assert house.admit() == []
+    assert house.queues.starving() == ["u-p"]
+    assert house.queues.make_room("u-p") == Room("q", ("u-p",), ("u-low",))
+
+
+def test_a_victims_share_is_free_at_once_for_its_preemptor_u12_r12() -> None:
+    house = House(a_queue("q", cpu=1), running("low"), a_task("p", queue="q", priority=5))
+    assert asked_to_go(house, "p") == ["low"]
+    house.queues.evicted("u-low")
+    assert house.use("q") == (0, 0)
+    assert house.admit() == ["p"]
+    house.show(running("low", leaving=True))
+    assert house.use("q") == (0, 1000)
+
+
+def test_a_victim_that_could_not_be_told_holds_its_share_again() -> None:
+    house = House(a_queue("q", cpu=1), running("low"), a_task("p", queue="q", priority=5))
+    house.queues.evicted("u-low")
+    house.queues.unevicted("u-low")
+    assert house.use("q") == (1000, 0)
+    assert house.admit() == []
+
+
+def test_equal_priority_takes_nobodys_place() -> None:
+    house = House(a_queue("q", cpu=1), running("old"), a_task("p", queue="q"))
+    assert asked_to_go(house, "p") == []
+
+
+def test_no_more_go_than_have_to_and_the_least_important_first() -> None:
+    pods = [running("a", cpu=1, priority=1), running("b", cpu=1, created_s=5), running("c", cpu=1, created_s=9)]
+    house = House(a_queue("q", cpu=3), *pods, a_task("p", "1", queue="q", priority=5))
+    assert asked_to_go(house, "p") == ["c"]
+    large = House(
+        a_queue("q", cpu=5), *pods, running("big", cpu=2, priority=2), a_task("p", "2", queue="q", priority=5)
+    )
+    assert asked_to_go(large, "p") == ["c", "b"]
+
+
+def test_whoever_is_not_needed_in_the_end_stays() -> None:
+    house = House(a_queue("q", cpu=4), running("small", cpu=1), running("large", cpu=3, priority=1))
+    house.show(a_task("p", "3", queue="q", priority=5))
+    assert asked_to_go(house, "p") == ["large"]
+
+
+def test_pods_that_hold_nothing_of_what_is_missing_stay() -> None:
+    house = House(
+        a_queue("q", cpu=1), running("memory", cpu=None, requests={"memory": "1Gi"}), running("cpu", priority=1)
+    )
+    house.show(a_task("p", queue="q", priority=5))
+    assert asked_to_go(house, "p") == ["cpu"]
+
+
+def test_nobody_goes_if_all_together_are_not_enough() -> None:
+    house = House(
+        a_queue("q", cpu=2), running("low"), running("high", priority=9), a_task("p", "2", queue="q", priority=5)
+    )
+    assert asked_to_go(house, "p") == []
+
+
+def test_nobody_goes_for_a_pod_that_fits_or_whose_queue_takes_nothing() -> None:
+    house = House(a_queue("q", cpu=2), running("low"), a_task("p", queue="q", priority=5))
+    assert asked_to_go(house, "p") == []
+    closed = House(a_queue("q", cpu=1, state="Closed"), running("low"), a_task("p", queue="q", priority=5))
+    assert asked_to_go(closed, "p") == []
+    assert closed.queues.starving() == []
+
+
+def test_a_gang_asks_for_room_as_one() -> None:
+    house = House(a_queue("q", cpu=3), *(running(f"low-{number}") for number in range(3)), a_group("g", "q", minimum=2))
+    house.show(*(a_task(f"g-{number}", group="g", priority=5) for number in range(3)))
+    assert house.queues.make_room("u-g-0") == Room("q", ("u-g-0", "u-g-1"), ("u-low-0", "u-low-1"))
+    assert house.queues.make_room("u-g-2") is None
+
+
+def test_starving_pods_are_named_again_only_when_something_changed() -> None:
+    house = House(a_queue("q", cpu=1), running("old"), a_task("p", queue="q"), a_task("later", queue="q", created_s=5))
+    assert house.queues.starving() == ["u-p"]
+    assert house.queues.starving() == []
+    house.show(a_task("urgent", queue="q", priority=9))
+    assert house.queues.starving() == ["u-urgent"]
+
+
+def test_what_is_not_preemptable_stays() -> None:
+    house = House(a_queue("q", cpu=1), running("low", preemptable=False), a_task("p", queue="q", priority=5))
+    assert asked_to_go(house, "p") == []
+
+
+def test_a_full_ancestor_is_relieved_by_a_sibling_that_has_more_than_it_deserves() -> None:
+    house = House(
+        a_queue("top", cpu=4),
+        a_queue("rich", parent="top", deserved=amounts(cpu=2)),
+        a_queue("poor", parent="top", deserved=amounts(cpu=2)),
+        *(running(f"r{number}", "rich", created_s=number) for number in range(4)),
+        a_task("p", queue="poor"),
+        settings=RECLAIM,
+    )
+    assert house.why("p") is Why.FULL
+    assert len(asked_to_go(house, "p")) == 1
+
+
+def test_a_queue_at_its_own_limit_reclaims_nothing() -> None:
+    """case10, #5048: what it would use then is more than it may."""
+    house = House(
+        a_queue("top", cpu=4),
+        a_queue("rich", parent="top", deserved=amounts(cpu=1)),
+        a_queue("poor", cpu=1, parent="top", deserved=amounts(cpu=1, memory="4Gi")),
+        *(running(f"r{number}", "rich") for number in range(3)),
+        running("old", "poor"),
+        a_task("p", queue="poor", requests={"memory": "1Gi"}),
+        settings=RECLAIM,
+    )
+    assert asked_to_go(house, "p") == []
+
+
+GPU = "nvidia.com/gpu"
+
+
+def a_tree(
+    parent: int, reclaimers_parent: int = 4, leaf: int = 1, used: int = 4, grand: int | None = None
+) -> list[Any]:
+    """Two branches below the root; ``used`` devices run in leaf b, one is asked for in leaf a. ``parent``, ``leaf`` and
+    ``grand``: what the parent of b, b itself and its grandparent deserve."""
+    queues = [
+        a_queue("root", capability=amounts(gpu=used)),
+        a_queue("group-a", deserved=amounts(gpu=reclaimers_parent)),
+        a_queue("parent-a", parent="group-a", deserved=amounts(gpu=reclaimers_parent)),
+        a_queue("a", parent="parent-a", deserved=amounts(gpu=1)),
+        a_queue("group-b", deserved=amounts(gpu=parent if grand is None else grand)),
+        a_queue("parent-b", parent="group-b", deserved=amounts(gpu=parent)),
+        a_queue("b", parent="parent-b", deserved=amounts(gpu=leaf)),
+    ]
+    pods = [running(f"b{number}", "b", None, requests=amounts(gpu=1)) for number in range(used)]
+    return [*queues, *pods, a_task("p", None, queue="a", requests=amounts(gpu=1))]
+
+
+def shared(deserved_a: int | None, deserved_b: int | None) -> list[Any]:
+    """Two leaves of one parent that is full."""
+
+    def of(amount: int | None) -> dict[str, Any] | None:
+        return None if amount is None else amounts(cpu=amount)
+
+    return [
+        a_queue("parent", cpu=2, deserved=amounts(cpu=2)),
+        a_queue("a", parent="parent", deserved=of(deserved_a)),
+        a_queue("b", parent="parent", deserved=of(deserved_b)),
+        running("victim", "b", "2"),
+        a_task("p", "2", queue="a"),
+    ]
+
+
+def uneven() -> list[Any]:
+    """Leaf b is one level deeper than leaf a: its parent uses no more than it deserves."""
+    return [
+        a_queue("root", cpu=2),
+        a_queue("a", deserved=amounts(cpu=2)),
+        a_queue("top-b", deserved=amounts(cpu=1)),
+        a_queue("parent-b", parent="top-b", deserved=amounts(cpu=2)),
+        a_queue("b", parent="parent-b", deserved=amounts(cpu=1)),
+        running("victim", "b", "2"),
+        a_task("p", "2", queue="a"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("level", "objects", "goes"),
+    [
+        pytest.param(1, a_tree(parent=3), True, id="1: leaf and parent have too much"),
+        pytest.param(1, a_tree(parent=2, leaf=2), True, id="2: so they have with other shares"),
+        pytest.param(0, a_tree(parent=4, leaf=1), True, id="3: without a level the parent is not asked"),
+        pytest.param(1, a_tree(parent=3, leaf=4), False, id="4: the leaf has no more than it deserves"),
+        pytest.param(1, a_tree(parent=3, grand=4), True, id="5: the grandparent is not asked at level 1"),
+        pytest.param(2, a_tree(parent=3, grand=3), True, id="6: all three levels have too much"),
+        pytest.param(2, a_tree(parent=3, grand=4), False, id="7: the grandparent has no more than it deserves"),
+        pytest.param(1, shared(None, None), False, id="8: neither sibling deserves anything"),
+        pytest.param(2, shared(None, None), False, id="9: nor at a higher level"),
+        pytest.param(1, shared(None, 1), False, id="10: who deserves nothing takes nothing back"),
+        pytest.param(1, uneven(), False, id="11: an uneven tree"),
+        pytest.param(1, a_tree(parent=4), False, id="the parent has no more than it deserves"),
+        pytest.param(1, shared(2, None), True, id="a sibling that deserves it takes it"),
+        pytest.param(0, uneven(), True, id="an uneven tree without a level"),
+    ],
+)
+def test_ancestor_reclaim(level: int, objects: list[Any], goes: bool) -> None:
+    capacity = Plugin("capacity", arguments={"ancestorReclaimLevel": level})
+    settings = Settings(("allocate", "reclaim"), ((capacity, Plugin("conformance")),))
+    house = House(*objects, settings=settings)
+    assert house.why("p") is Why.FULL
+    assert bool(asked_to_go(house, "p")) is goes
