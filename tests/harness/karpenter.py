@@ -44,6 +44,7 @@ SHAPES = tuple(
     for cpu, price in ((1, 1.0), (2, 1.9), (4, 3.6))
 )
 CLASSES = "/apis/karpenter.kwok.sh/v1alpha1/kwoknodeclasses"
+WITH_GPU = Shape("gpu-1", {"cpu": "4", "memory": "8Gi", "pods": "110", "nvidia.com/gpu": "1"}, price=9.0)
 
 
 def karpenter_folder() -> Path | None:
@@ -59,7 +60,7 @@ class Karpenter(Process):
         folder.mkdir()
         _define(server, programs)
         types = folder / "instance-types.json"
-        types.write_text(json.dumps([_instance_type(shape) for shape in SHAPES]))
+        types.write_text(json.dumps([_instance_type(shape) for shape in (*SHAPES, WITH_GPU)]))
         metrics, health = free_ports(2)
         environment = {
             **os.environ,

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from clusters import a_pod
-from harness.karpenter import SHAPES, STORY, Karpenter, Kubelets, bought, create_pool
+from harness.karpenter import SHAPES, STORY, WITH_GPU, Karpenter, Kubelets, bought, create_pool
 from harness.processes import Process
 from harness.queues import API_VERSION, QUEUES, a_group, a_queue, install_crds
 from harness.real import RealServer
@@ -39,6 +39,8 @@ pytestmark = pytest.mark.real
 
 Object = dict[str, Any]
 WITNESS = "witness"
+GPU = "nvidia.com/gpu"
+ONE_CPU = {"cpu": "1"}
 FOREIGN = {"name": "example.com/somebody-elses"}
 PATIENCE_S = 60.0
 PRIORITY_CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
@@ -50,33 +52,42 @@ MERGE = "application/merge-patch+json"
 class World:
     """The server, and what runs beside it."""
 
-    def __init__(self, server: Server, processes: list[Process]) -> None:
+    def __init__(self, server: Server, processes: list[Process], folder: Path) -> None:
+        """The last of the processes is the scheduler, once it is started."""
         self.server = server
         self._processes = processes
+        self._folder = folder
         self._witnesses = itertools.count(1)
+
+    def start_scheduler(self) -> None:
+        self._processes.append(SchedulerProcess(self.server, self._folder / "scheduler.log", "--no-leader-elect"))
+
+    def kill_scheduler(self) -> None:
+        self._processes.pop().kill()
 
     def pod(
         self,
         story: str,
         name: str,
         *,
-        cpu: str = "1",
+        requests: Mapping[str, str] = ONE_CPU,
         gated: bool = False,
         annotations: Mapping[str, str] = {},
         **more: Any,
     ) -> None:
         """Of the story's queue; `gated` as the webhook makes it of a pod that asks for the queue's gate."""
-        pod = a_pod(name, {"cpu": cpu}, schedulerName="headgate", nodeSelector={STORY: story}, **more)
+        pod = a_pod(name, dict(requests), schedulerName="headgate", nodeSelector={STORY: story}, **more)
+        pod["spec"]["containers"][0]["resources"]["limits"] = dict(requests)  # devices cannot be overcommitted
         pod["metadata"]["annotations"] = {QUEUE_NAME: story, **annotations}
         if gated:
             pod["metadata"]["annotations"][OPT_IN] = "true"
             pod["spec"].setdefault("schedulingGates", []).append({"name": GATE})
         create_pod(self.server, pod)
 
-    def queue(self, story: str, cpu: str, shapes: Sequence[Shape] = SHAPES[:1]) -> None:
-        """A queue with that limit, and a pool of machines for its pods."""
+    def queue(self, story: str, cpu: str, shapes: Sequence[Shape] = SHAPES[:1], **limits: str) -> None:
+        """A queue with these limits, and a pool of machines for its pods."""
         create_pool(self.server, story, shapes)
-        send(self.server, "POST", QUEUES, a_queue(story, weight=1, capability={"cpu": cpu}))
+        send(self.server, "POST", QUEUES, a_queue(story, weight=1, capability={"cpu": cpu, **limits}))
 
     def set_limit(self, story: str, cpu: str) -> None:
         send(self.server, "PATCH", f"{QUEUES}/{story}", {"spec": {"capability": {"cpu": cpu}}}, MERGE)
@@ -116,10 +127,10 @@ def world(kube_binaries: Path, karpenter_binaries: Path, tmp_path_factory: pytes
     try:
         processes.append(Karpenter(server, karpenter_binaries, folder / "karpenter"))
         install_crds(server)
-        made = World(server, processes)
+        made = World(server, processes, folder)
         made.queue(WITNESS, "1k")
         with Kubelets(server):
-            processes.append(SchedulerProcess(server, folder / "scheduler.log", "--no-leader-elect"))
+            made.start_scheduler()
             yield made
     finally:
         for process in reversed(processes):
@@ -170,7 +181,9 @@ def test_when_the_queue_has_room_again_the_next_pod_gets_its_machine_from_then_o
     world.queue("freed", "2", SHAPES)
     world.pod("freed", "freed-small", gated=True)
     world.until_bound("freed-small")
-    world.pod("freed", "freed-large", cpu="2", gated=True)  # does not fit on the machine that the small one leaves
+    world.pod(
+        "freed", "freed-large", requests={"cpu": "2"}, gated=True
+    )  # does not fit on the machine that the small one leaves
     world.settle()
     assert world.machines("freed") == 1
     delete_pod(world.server, "freed-small")
@@ -198,6 +211,30 @@ def test_a_queue_that_grows_buys_as_many_machines_as_it_grew(world: World) -> No
     world.settle()
     assert world.machines("grown") == 3
     assert world.reasons("grown") == {"SchedulingGated": 3}
+
+
+def test_a_resource_that_no_node_has_yet_is_bought_as_far_as_the_queue_has_room(world: World) -> None:
+    world.queue("gpu", "8", (*SHAPES, WITH_GPU), **{GPU: "1"})
+    for name in ("gpu-first", "gpu-second"):
+        world.pod("gpu", name, requests={"cpu": "1", GPU: "1"}, gated=True)
+    world.until_bound("gpu-first")
+    world.settle()
+    assert world.machines("gpu") == 1
+    assert scheduled_reason(get_pod(world.server, "gpu-second")) == "SchedulingGated"
+
+
+def test_a_scheduler_that_is_killed_while_machines_are_bought_buys_none_twice(world: World) -> None:
+    world.queue("killed", "2")
+    names = [f"killed-{number}" for number in range(5)]
+    for name in names:
+        world.pod("killed", name, gated=True)
+    world.until(lambda: any(scheduled_reason(get_pod(world.server, name)) == "Unschedulable" for name in names))
+    world.kill_scheduler()
+    world.start_scheduler()
+    world.until(lambda: sum(is_bound(get_pod(world.server, name)) for name in names) == 2)
+    world.settle()
+    assert world.machines("killed") == 2
+    assert [scheduled_reason(get_pod(world.server, name)) for name in names].count("SchedulingGated") == 3
 
 
 def test_a_gang_gets_all_its_machines_when_its_queue_has_room_for_all_of_it_and_none_before(world: World) -> None:
