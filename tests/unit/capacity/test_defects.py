@@ -1,0 +1,210 @@
+"""Defects of Volcano's queues that these do not have: one test each, by their ids in docs/volcano-defects.md."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import msgspec
+import pytest
+
+from headgate.capacity.ledger import Account, Ledger
+from headgate.capacity.queues import Queues, Why
+from queueing import House, a_group, a_queue, a_stamp, a_task, amounts, stamped
+
+
+def at(second: int) -> str:
+    return f"2026-01-01T00:00:{second:02}.000000Z"
+
+
+def test_promises_in_one_leaf_count_for_its_ancestors_u1_r8() -> None:
+    house = House(a_queue("p", cpu=100), a_queue("l1", parent="p"), a_queue("l2", parent="p"))
+    house.show(stamped(a_task("held", "80", queue="l1"), "l1"), a_task("too-much", "30", queue="l2"))
+    assert house.admit() == []
+    held = house.queues.why("u-too-much")
+    assert held is not None
+    assert (held.blocker, held.resource, held.asked, held.used, held.limit) == ("p", "cpu", 30_000, 80_000, 100_000)
+    house.show(a_task("fits", "20", queue="l2"))
+    assert house.admit() == ["fits"]
+
+
+def test_a_limit_that_is_lowered_below_what_is_promised_leaves_the_oldest_promises_going_u2_r9() -> None:
+    house = House(a_queue("q", cpu=3))
+    for number in (3, 1, 2):
+        house.show(stamped(a_task(f"p{number}", queue="q"), "q", at(number)))
+    house.queues.stirred()
+    house.show(a_task("new", queue="q"), a_queue("q", cpu=2))
+    assert [house.why(f"p{number}") for number in (1, 2, 3)] == [None, None, Why.LOST_TURN]
+    assert house.queues.stirred() == ["u-p3"]
+    assert house.admit() == []
+    house.placed("p1", "p2")
+    assert house.why("p3") is Why.LOST_TURN
+    house.queues.task_removed("u-p1")
+    assert house.why("p3") is None
+    assert house.queues.stirred() == ["u-p3"]
+    assert house.admit() == []
+
+
+def test_promises_that_no_longer_fit_let_smaller_younger_ones_pass_u2() -> None:
+    """Else a promise that can never be kept would hold up all others."""
+    house = House(a_queue("q", cpu=4))
+    house.show(stamped(a_task("large", "3", queue="q"), "q", at(1)), stamped(a_task("small", queue="q"), "q", at(2)))
+    house.show(a_queue("q", cpu=1))
+    assert [house.why("large"), house.why("small")] == [Why.LOST_TURN, None]
+    assert "before the limit of queue q was lowered" in house.message("large")
+
+
+def test_gangs_keep_or_lose_their_turn_as_one_u2() -> None:
+    """Two gangs whose promises have the same moment do not block each other by half."""
+    house = House(a_queue("q", cpu=4), a_group("g", "q", minimum=2), a_group("h", "q", minimum=2))
+    for number, group in enumerate("ghgh"):
+        house.show(stamped(a_task(f"{number}-{group}", group=group), "q", at(1)))
+    house.show(a_queue("q", cpu=3))
+    assert [house.why(f"{number}-{group}") for number, group in enumerate("ghgh")] == [
+        None,
+        Why.LOST_TURN,
+        None,
+        Why.LOST_TURN,
+    ]
+
+
+def test_a_limit_lowered_at_an_ancestor_counts_for_promises_of_all_its_leaves_u2() -> None:
+    house = House(a_queue("p", cpu=2), a_queue("l1", parent="p"), a_queue("l2", parent="p"))
+    house.show(stamped(a_task("old", queue="l2"), "l2", at(1)), stamped(a_task("young", queue="l1"), "l1", at(2)))
+    house.show(a_queue("p", cpu=1))
+    assert [house.why("old"), house.why("young")] == [None, Why.LOST_TURN]
+    held = house.queues.why("u-young")
+    assert held is not None
+    assert held.blocker == "p"
+
+
+def test_nothing_is_granted_on_the_resource_that_was_lowered_and_others_are() -> None:
+    house = House(a_queue("q", capability=amounts(cpu=2, gpu=2)), stamped(a_task("old", "2", queue="q"), "q"))
+    house.show(a_queue("q", capability=amounts(cpu=1, gpu=2)))
+    house.show(a_task("cpu", queue="q"), a_task("gpu", None, queue="q", requests=amounts(gpu=1)))
+    assert house.admit() == ["gpu"]
+
+
+def test_a_watch_that_is_late_does_not_admit_twice_u3_r10() -> None:
+    gated = a_task("a", queue="q", created_s=5)
+    house = House(a_queue("q", cpu=1), gated)
+    assert house.admit() == ["a"]
+    house.queues.stamped("u-a", a_stamp(gated, "q"))
+    house.show(msgspec.structs.replace(gated, created_s=6), a_task("b", queue="q"))
+    assert house.admit() == []
+    house.show(stamped(gated, "q"))
+    house.show(gated)
+    assert house.admit() == []
+    assert house.use("q") == (0, 1000)
+
+
+def test_the_annotation_alone_is_no_proof_of_admission_u4_r11() -> None:
+    """Pods that opted in and were never gated wait like the others; only the stamp is a promise."""
+    house = House(a_queue("q", cpu=1))
+    house.show(*(a_task(f"never-gated-{number}", queue="q", gates=(), created_s=number) for number in range(3)))
+    assert house.use("q") == (0, 0)
+    assert house.admit() == ["never-gated-0"]
+    assert house.why("never-gated-1") is Why.FULL
+
+
+def test_a_stamp_on_a_pod_that_still_has_its_gate_is_no_promise_u4() -> None:
+    """Our patch takes the gate and writes the stamp at once: this one is somebody else's."""
+    task = a_task("p", queue="q")
+    house = House(a_queue("q", cpu=0), msgspec.structs.replace(task, stamp=a_stamp(task, "q")))
+    assert house.use("q") == (0, 0)
+    assert house.why("p") is Why.FULL
+
+
+@pytest.mark.parametrize("parent", ["", "top"])
+def test_quota_is_not_bound_by_what_the_cluster_has_u5_u6_a10(parent: str) -> None:
+    """No node was ever heard of, and none has such a device: flat and in a tree."""
+    house = House(a_queue("top"), a_queue("q", parent=parent, capability=amounts(cpu=1000, gpu=8)))
+    house.show(a_task("p", "900", queue="q", requests=amounts(gpu=8)))
+    assert house.admit() == ["p"]
+
+
+def test_a_check_costs_the_depth_of_its_queue_u17() -> None:
+    """Counted in calls: a thousand promises in the queue, and one more is checked, granted and placed."""
+    calls = {few: _calls_of_one_admission(few) for few in (10, 1000)}
+    assert calls[1000] <= calls[10] * 1.1
+
+
+def _calls_of_one_admission(promised: int) -> int:
+    house = House(
+        a_queue("q", cpu=5000), *(stamped(a_task(f"p{number}", queue="q"), "q") for number in range(promised))
+    )
+    house.admit()
+    house.show(a_task("one", queue="q"))
+    count = 0
+
+    def trace(frame: Any, event: str, argument: Any) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(trace)
+    try:
+        assert house.admit() == ["one"]
+        house.placed("one")
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+# What #5405 asks of reservations.
+
+
+def test_a_candidate_is_not_counted_twice_at_leaf_or_parent_r2() -> None:
+    house = House(a_queue("p", cpu=100), a_queue("l", parent="p", cpu=100))
+    task = a_task("p1", "80", queue="l")
+    house.show(stamped(task, "l"))
+    assert house.why("p1") is None
+    assert house.queues.usage("p").reserved == {"cpu": 80_000}
+
+
+def test_a_flat_queue_counts_its_promises() -> None:
+    house = House(a_queue("q", cpu=100), stamped(a_task("p1", "80", queue="q"), "q"), a_task("p2", "30", queue="q"))
+    assert house.admit() == []
+
+
+def test_a_promise_heard_of_three_times_counts_once() -> None:
+    house = House(a_queue("q", cpu=10))
+    for second in (1, 2, 3):
+        house.show(stamped(a_task("p1", "4", queue="q"), "q", at(second)))
+    assert house.use("q") == (0, 4000)
+
+
+def test_a_promise_leaves_nothing_behind() -> None:
+    house = House(a_queue("p"), a_queue("l", parent="p"), stamped(a_task("p1", "4", queue="l"), "l"))
+    house.queues.task_removed("u-p1")
+    house.queues.task_removed("u-p1")
+    assert house.queues.usage("root") == Queues().usage("root")
+
+
+def test_giving_back_what_is_not_held_changes_nothing() -> None:
+    house = House(a_queue("q", cpu=1), a_task("p1", queue="q"))
+    for uid in ("u-p1", "nobody"):
+        house.queues.unplaced(uid)
+        house.queues.evicted(uid)
+        house.queues.unevicted(uid)
+    house.queues.refused("nobody", 0.0, "no")
+    assert house.use("q") == (0, 0)
+    assert house.admit() == ["p1"]
+
+
+def test_an_account_that_was_never_opened_is_empty_and_stays_so() -> None:
+    ledger = Ledger()
+    assert isinstance(ledger.account("q"), Account)
+    assert ledger.account("q").used("cpu") == 0
+
+
+def test_what_was_promised_is_rebuilt_from_stamps_alone_r1_r5_r6() -> None:
+    house = House(a_queue("q", cpu=4), *(a_task(f"p{number}", queue="q") for number in range(6)))
+    granted = house.admit()
+    shown = [stamped(a_task(name, queue="q"), "q") for name in granted[:2]]
+    shown += [msgspec.structs.replace(stamped(a_task(name, queue="q"), "q"), node_name="n") for name in granted[2:]]
+    house.show(*shown)
+    again = House(a_queue("q", cpu=4), *reversed(shown), *(a_task(f"p{number}", queue="q") for number in (4, 5)))
+    assert again.queues.usage("q") == house.queues.usage("q")
+    assert again.admit() == []
+    again.queues.task_removed("u-p0")
+    assert again.admit() == ["p4"]
