@@ -42,8 +42,8 @@ def test_with_gates_only_machines_are_bought_that_the_queue_has_room_for() -> No
             "the queue grows to 3 CPU": [6, 3, 3, 2, 3, 0, 3, 2],
         }
         assert re.fullmatch(
-            r"Without gates the autoscaler bought 6 machines, \d of which never ran a pod; "
-            r"with gates it bought 3, 0 of which never ran a pod, and as many pods ran\.",
+            r"Without gates the autoscaler bought 6 machines, [1-4] of which never ran a pod; "
+            r"with gates it bought 3 machines, all of which ran pods, and as many pods ran\.",
             lines[-1],
         )
     (shown,) = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)

@@ -35,7 +35,7 @@ _MACHINE: Final = Shape(
     annotations={"headgate.dev/boot-after": "500ms"},
 )
 _HASTY: Final = Flags(scan_interval_s=0.5)
-_IDLE_S: Final = 60.0
+_IDLE_S: Final = 3600.0
 """Longer than the story: what it counts as idle must still be there."""
 
 
@@ -67,12 +67,15 @@ async def tell(model: str, report: Tell, quiet_s: float = QUIET_S) -> list[Row]:
 
 def conclusion(rows: Sequence[Row]) -> str:
     off, on = rows[-1].off, rows[-1].on
-    return (
-        f"Without gates the autoscaler bought {off.bought} machines, {off.unused} of which never ran a pod; "
-        f"with gates it bought {on.bought}, {on.unused} of which never ran a pod, and as many pods ran."
-        if off.running == on.running
-        else f"Without gates {off.running} pods run on {off.bought} machines, with gates {on.running} on {on.bought}."
+    same = (
+        "and as many pods ran" if off.running == on.running else f"and {on.running} pods ran instead of {off.running}"
     )
+    return f"Without gates the autoscaler bought {_fate(off)}; with gates it bought {_fate(on)}, {same}."
+
+
+def _fate(counts: Counts) -> str:
+    unused = f"{counts.unused} of which never ran a pod" if counts.unused else "all of which ran pods"
+    return f"{counts.bought} machines, {unused}"
 
 
 async def _begin(arm: Arm, gated: bool) -> None:
