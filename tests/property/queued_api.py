@@ -78,7 +78,7 @@ class QueuedApi(SmallApi):
         spec: Object = {"schedulingGates": [{"name": each} for each in gates]} if gates else {}
         wire = a_pod(name, {"cpu": str(cpu)}, priority=priority, **spec)
         annotations = {QUEUE_NAME: queue, **({} if how == "plain" else {OPT_IN: "true"})}
-        if group:
+        if group and how != "plain":  # who did not opt in keeps nothing for others
             annotations[GROUP_NAMES[0]] = group
         wire["metadata"] |= {"uid": f"{name}-{self._revision}", "generation": 1, "annotations": annotations}
         wire["metadata"]["creationTimestamp"] = (
@@ -118,13 +118,14 @@ class QueuedApi(SmallApi):
         if wire is None or uid_of(wire) != uid:
             return Result.GONE
         had = gate_names(wire)
-        if wire["metadata"]["annotations"].get(STAMP) == stamp and GATE not in had:
+        if wire["metadata"]["annotations"].get(STAMP, "") == stamp and GATE not in had:
             return Result.DONE
-        assert self.lifted.setdefault(uid, stamp) == stamp, f"{uid} is granted twice"
+        assert not stamp or self.lifted.setdefault(uid, stamp) == stamp, f"{uid} is granted twice"
         assert FOREIGN not in had, f"{uid} has a foreign gate"
 
         def change(pod: Object) -> None:
-            pod["metadata"]["annotations"][STAMP] = stamp
+            if stamp:
+                pod["metadata"]["annotations"][STAMP] = stamp
             if GATE in had:
                 _drop_gate(pod, GATE)
 

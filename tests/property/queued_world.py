@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -27,7 +27,7 @@ class QueuedWorld(World):
 
     def __init__(self) -> None:
         self.enabled = True
-        self.lowered = self.switched = False
+        self.lowered = False
         super().__init__()
 
     def _new_api(self) -> QueuedApi:
@@ -42,6 +42,7 @@ class QueuedWorld(World):
     def _born(self) -> None:
         self.lifts: list[LiftGate] = []
         self.lift_ghosts: list[LiftGate] = []
+        self.asked: set[str] = set()
         super()._born()
         self.ledger: Ledger
 
@@ -49,8 +50,30 @@ class QueuedWorld(World):
         if isinstance(effect, LiftGate):
             assert all(each.pod.uid != effect.pod.uid for each in self.lifts), "one removal at a time"
             self.lifts.append(effect)
+            group = effect.pod.annotations.get(GROUP_NAMES[0])
+            if group and effect.stamp and effect.pod.uid not in self.asked:
+                self.begun.add(group)
+            self.asked.add(effect.pod.uid)
         else:
             super()._want(effect)
+
+    def _call(self, method: str, *args: Any, **more: Any) -> None:
+        self.begun: set[str] = set()
+        super()._call(method, *args, **more)
+        for group in self.begun:
+            self._check_whole(group)
+
+    def _check_whole(self, group: str) -> None:
+        """Its first gate is lifted when as many as its minimum have room: on a node, promised, or about to be."""
+        under_way = {each.pod.uid for each in self.lifts}
+        known = self.api.watches["pods"].known.values()
+        members = [each for each in known if each["metadata"]["annotations"].get(GROUP_NAMES[0]) == group]
+        have = [
+            each
+            for each in members
+            if holds(each) or uid_of(each) in under_way or self.scheduler.queues.why(uid_of(each)) is None
+        ]
+        assert len(have) >= GROUPS[group], f"{len(have)} of {group} are promised"
 
     def _hear(self, resource: str, name: str, uid: str, wire: Any) -> None:
         if resource not in RESOURCES:
@@ -100,7 +123,7 @@ class QueuedWorld(World):
 
     def switch(self, on: bool) -> None:
         """Whoever starts next has the feature on or off."""
-        self.enabled, self.switched = on, True
+        self.enabled = on
         self.die()
 
     def die(self, applied: tuple[bool, ...] = ()) -> None:
@@ -166,16 +189,8 @@ class QueuedWorld(World):
                 if len(waiting) < lacking:
                     return False
                 asked = sum(waiting[-lacking:])  # the costliest: if these fit, so do whichever come first
-        return all(
-            self.api.used(queue) + asked <= self.api.limits.get(queue, 1 << 30) for queue in path_of(queue_of(wire))
-        )
-
-    def check_gangs(self) -> None:
-        """Of a group's pods as many as its minimum are promised together, or none."""
-        stamped = Counter(
-            wire["metadata"]["annotations"].get(GROUP_NAMES[0], "")
-            for wire in self.api.pods.values()
-            if is_stamped(wire)
-        )
-        for group, minimum in GROUPS.items():
-            assert stamped[group] in (0, *range(minimum, 100)), f"{stamped[group]} of {group} are promised"
+        limits = self.api.limits
+        path = [each for each in path_of(queue_of(wire)) if each in limits]
+        if any(limits[below] > limits[above] for below, above in pairwise(path)):
+            return False  # an invalid branch takes nobody in
+        return all(self.api.used(each) + asked <= limits[each] for each in path)

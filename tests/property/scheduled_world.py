@@ -102,6 +102,7 @@ class World:
         self.ghosts: list[Bind] = []
         """Bindings that nobody waits for any more, and that may yet arrive."""
         self.inputs: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = []
+        self.times_s: list[float] = []
         self.outputs: list[list[Effect]] = []
         self.said: Counter[str] = Counter()
 
@@ -109,6 +110,7 @@ class World:
 
     def _call(self, method: str, *args: Any, **more: Any) -> None:
         self.inputs.append((method, args, more))
+        self.times_s.append(self.now_s)
         effects: list[Effect] = getattr(self.scheduler, method)(*args, **more) or []
         self.outputs.append(effects)
         for each in effects:
@@ -204,6 +206,7 @@ class World:
             uid = list(self.ledger.open)[index % len(self.ledger.open)]
             verdict = None if well else Rejection(self.ledger.name, "no")
             self.inputs.append((DECIDED, (uid, verdict), {}))
+            self.times_s.append(self.now_s)
             self.outputs.append([])
             self.ledger.decided[uid] = verdict
 
@@ -386,7 +389,8 @@ class World:
         """Told the same in the same order, another one wants the same done, word for word."""
         ledger = Ledger()
         again = self._new_scheduler(ledger)
-        for (method, args, more), wanted in zip(self.inputs, self.outputs, strict=True):
+        told = zip(self.inputs, self.times_s, self.outputs, strict=True)
+        for (method, args, more), self.now_s, wanted in told:
             if method == DECIDED:
                 ledger.decided[args[0]] = args[1]
             else:

@@ -6,22 +6,26 @@ What shows nothing new costs nothing. A pod keeps the queue that it was first se
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from headgate.capacity.book import Book
 from headgate.capacity.groups import Gang, PodGroup, read_group
-from headgate.capacity.names import QUEUE_NAME
+from headgate.capacity.names import DEFAULT, QUEUE_NAME
 from headgate.capacity.queue import read_queue
 from headgate.capacity.record import Record
 from headgate.capacity.task import Task
 
 Wire = Mapping[str, Any]
 
+_IMPLIED: Final[Wire] = {"metadata": {"name": DEFAULT}}
+"""The default queue is there, open and unlimited, even before anybody made it: pods that name no queue need one."""
+
 
 class Intake:
     def __init__(self, book: Book) -> None:
         self._book = book
         self.problems: dict[str, str] = {}
+        self.apply_queue(_IMPLIED)
 
     def apply_queue(self, wire: Wire) -> None:
         queue = read_queue(wire)
@@ -30,6 +34,8 @@ class Intake:
 
     def remove_queue(self, name: str) -> None:
         self._replant(self._book.tree.remove(name))
+        if name == DEFAULT:
+            self.apply_queue(_IMPLIED)
 
     def _replant(self, names: list[str]) -> None:
         book = self._book

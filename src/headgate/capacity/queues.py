@@ -106,6 +106,11 @@ class Queues:
                 self._book.change(each)
         return self.why(uid)
 
+    def is_resting(self, uid: str) -> bool:
+        """Whether it gave a tentative grant back, and nobody has asked for it since."""
+        record = self._book.records.get(uid)
+        return record is not None and record.standing is Standing.RESTING
+
     def why(self, uid: str) -> Held | None:
         """As :meth:`held`, and nothing changes by it."""
         self._book.settle_all()

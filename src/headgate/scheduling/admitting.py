@@ -14,16 +14,14 @@ from typing import Final
 
 import msgspec
 
-from headgate.capacity.names import GATE, OPT_IN
-from headgate.capacity.queues import Company, Held, Queues
+from headgate.capacity.names import GATE, OPT_IN, STAMP
+from headgate.capacity.queues import Company, Held, Queues, Why
 from headgate.capacity.stamp import Stamp, write_stamp
 from headgate.kube import conditions, gates
 from headgate.kube.timestamps import format_micro_time
 from headgate.scheduling import events, telling
-from headgate.scheduling.contract import Rejection
 from headgate.scheduling.effects import Effect, Result
 from headgate.scheduling.lifting import Lifts
-from headgate.scheduling.plugins.queue_allocation import QueueAllocation
 from headgate.scheduling.pod import Pod
 from headgate.scheduling.queue import SchedulingQueue
 from headgate.scheduling.queued import Where
@@ -84,6 +82,9 @@ class Admitting:
                 self._releasing.put(pod.uid, (-pod.priority, pod.created_s, pod.namespace, pod.name))
             return False
         self._releasing.discard(pod.uid)
+        is_written = pod.annotations.get(STAMP, "") == self._lifts.stamp(pod.uid)
+        if self._lifts.is_open(pod.uid) and not is_written and not pod.node_name:
+            return False
         return self._lifts.shown(pod.uid)
 
     def gone(self, uid: str) -> None:
@@ -107,7 +108,7 @@ class Admitting:
 
     def _promise(self, uid: str, queue_name: str, now_s: float) -> Iterator[Effect]:
         queued = self._queue.get(uid)
-        if queued is None or queued.pod.annotations.get(OPT_IN) != "true" or not self._enabled:
+        if queued is None or not self._opted_in(queued.pod):
             return
         pod = queued.pod
         stamp = Stamp(uid, queue_name, pod.shape.requests, format_micro_time(self._day()))
@@ -119,15 +120,21 @@ class Admitting:
     def _stir(self, uid: str, now_s: float) -> Iterator[Effect]:
         """It may be tried, or no longer: then it is put where it waits, and loses what made it look like a shortage."""
         queued = self._queue.get(uid)
-        if queued is None:
+        if queued is None or self.queues.is_resting(uid):
             return
         was_visible = queued.where is not Where.GATED
-        if self.queues.why(uid) is None:
+        held = self.queues.why(uid)
+        if held is not None and held.why is Why.LOST_TURN and not self._opted_in(queued.pod):
+            self.queues.unplaced(uid)  # there was no promise to keep
+        if held is None:
             self._queue.event(events.of_queue_gate(events.GRANTED, uid), now_s)
             return
         self._queue.activate([uid], now_s)
         if was_visible and queued.where is Where.GATED:
             yield from self.tell(queued.pod)
+
+    def _opted_in(self, pod: Pod) -> bool:
+        return self._enabled and pod.annotations.get(OPT_IN) == "true"
 
     def _release(self, now_s: float) -> Iterator[Effect]:
         """Gates that the feature added and, switched off, has to take away."""
@@ -146,7 +153,10 @@ class Admitting:
     # What became of removals
 
     def answered(self, uid: str, result: Result, message: str, now_s: float) -> bool:
-        """Whether a removal is settled by this; if not, it is asked for again later."""
+        """Whether a removal is settled by this; if not, it is asked for again later. Switched off, we do not give up:
+        nobody else will lift it."""
+        if result is Result.REFUSED and not self._enabled:
+            result = Result.LATER
         return self._lifts.answered(uid, result, message, now_s)
 
     def refused(self, uid: str, message: str, now_s: float) -> list[Effect]:
@@ -187,8 +197,9 @@ class Admitting:
     def held(self, pod: Pod) -> Held | None:
         return self.queues.why(pod.uid) if pod.scheduler_name in self._names else None
 
-    def rejection(self, held: Held) -> Rejection:
-        return Rejection(QueueAllocation.name, held.message, expires=False)
+    def asks(self, pod: Pod) -> Held | None:
+        """Why the pod must not be tried although it may be tried for all that the scheduling queue knows."""
+        return self.queues.held(pod.uid) if pod.scheduler_name in self._names else None
 
     def company(self, pod: Pod) -> Company:
         """Whom the pod is tried together with, itself among them."""
@@ -213,11 +224,11 @@ class Admitting:
         """Why the pod waits for its queue, in its condition: a reason that no autoscaler takes for a shortage, unless
         the pod asked for nothing of that kind."""
         held = self.held(pod)
-        if held is None:
+        if held is None or held.why is Why.WAITING_TURN:
             return
         reason = conditions.UNSCHEDULABLE
         if pod.gates:
             reason = gates.SCHEDULING_GATED
-        elif self._enabled and pod.annotations.get(OPT_IN) == "true":
+        elif self._opted_in(pod):
             reason = WAITING_FOR_QUEUE
         yield from self._said.waiting(pod, reason, held.message)

@@ -21,6 +21,7 @@ from headgate.scheduling.cycle import Cycle
 from headgate.scheduling.effects import Effect, Result
 from headgate.scheduling.events import Event
 from headgate.scheduling.metrics import ERROR, SCHEDULED, UNSCHEDULABLE, Metrics
+from headgate.scheduling.plugins.queue_allocation import QueueAllocation
 from headgate.scheduling.pod import Pod
 from headgate.scheduling.preempting import Preempting
 from headgate.scheduling.profile import Team
@@ -66,9 +67,9 @@ class Attempts:
             # Deleted and known again while its binding is under way: that has to end first.
             self._queue.fail(queued, (), now_s)
             return []
-        held = self._admitting.held(pod)
-        if held is not None:  # since it was put in line
-            self._queue.fail(queued, (self._admitting.rejection(held),), now_s)
+        held = self._admitting.asks(pod)
+        if held is not None:
+            self._queue.hold(queued, QueueAllocation.rejection(held), now_s)
             return []
         company = self._admitting.company(pod)
         if company.must_be_several:
@@ -102,11 +103,10 @@ class Attempts:
         began_s = clock()
         outcome = place_together(self._cycles[name], asked, company)
         took_s = (clock() - began_s) / max(len(taken), 1)
-        for _ in taken:
-            self._metrics.decided(took_s)
         effects: list[Effect] = []
         if isinstance(outcome, Together):
             for uid, node_name in outcome.nodes.items():
+                self._metrics.decided(took_s)
                 self._conditions.forget(uid)
                 begun = self._bindings.begin(taken[uid], self._teams[name], node_name, now_s)
                 effects += self.carry_out(begun, now_s)
@@ -119,6 +119,7 @@ class Attempts:
                 # Some of them must not be tried now. When they may be, they take these along.
                 self._queue.fail(each, (_NOT_WHOLE,), now_s)
             else:
+                self._metrics.decided(took_s)
                 self._metrics.attempted(ERROR if outcome.is_error else UNSCHEDULABLE, name, took_s)
                 effects += self._unplaced(each, outcome, now_s)
         return effects

@@ -52,6 +52,11 @@ class Lifts:
         """Answered; the watch may not show it yet."""
         return uid in self._confirmed
 
+    def stamp(self, uid: str) -> str:
+        """What is to be written while the removal is under way; the loss of the gate alone may be somebody else's."""
+        lift = self._open.get(uid)
+        return "" if lift is None else lift.effect.stamp
+
     def refusal(self, uid: str) -> str:
         """Why the server will not have it; empty if it has not said so."""
         return self._refused.get(uid, "")
@@ -81,7 +86,7 @@ class Lifts:
         return True
 
     def shown(self, uid: str) -> bool:
-        """The watch shows the pod without our gate; whether that is news."""
+        """The watch shows what we wanted to write; whether that is news."""
         was_open = uid in self._open
         self.forget(uid)
         return was_open

@@ -199,6 +199,20 @@ class SchedulingQueue(Generic[P]):
             self._park(queued, events.SCHEDULE_ATTEMPT_FAILURE, now_s)
         return queued.where
 
+    def hold(self, queued: Queued[P], rejection: Rejection, now_s: float) -> None:
+        """It must not be tried yet after all: that was no attempt."""
+        flight = self._in_flight.get(queued)
+        if flight is None:
+            return
+        self._in_flight.end(queued)
+        if flight.gone:
+            return
+        queued.pod = flight.latest
+        queued.attempts -= 1
+        queued.gating = rejection
+        self._hold(queued, rejection.plugin)
+        self._park(queued, events.SCHEDULE_ATTEMPT_FAILURE, now_s)
+
     def done(self, queued: Queued[P]) -> None:
         """The pod has its node, or needs none any more."""
         flight = self._in_flight.get(queued)

@@ -225,8 +225,8 @@ class Scheduler:
     def step(self, now_s: float, most: int) -> list[Effect]:
         """Try up to so many pods that may be tried now; fewer if there are no more."""
         effects, self._owed = self._owed, []
-        effects += self._due(now_s)
         effects += self._admitting.step(now_s)
+        effects += self._due(now_s)
         for _ in range(most):
             queued = self.queue.pop(now_s)
             if queued is None:

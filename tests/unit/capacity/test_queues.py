@@ -91,7 +91,6 @@ def test_best_effort_pods_need_an_open_queue_and_nothing_else() -> None:
 @pytest.mark.parametrize(
     ("objects", "why", "text"),
     [
-        ([], Why.NO_QUEUE, "queue default does not exist"),
         ([a_queue("default", state="Closed")], Why.CLOSED, "queue default is Closed"),
         ([a_queue("default", state="Closing")], Why.CLOSED, "queue default is Closing"),
         ([a_queue("default"), a_queue("below", parent="default")], Why.NOT_LEAF, "has queues below it"),
@@ -105,6 +104,17 @@ def test_a_queue_that_cannot_take_a_pod_says_why(objects: list[dict[str, object]
     assert house.admit() == []
     assert house.why("p1") is why
     assert text in house.message("p1")
+
+
+def test_a_queue_that_nobody_made_takes_nobody_but_the_default_one_is_always_there() -> None:
+    house = House(a_task("p1", queue="lost"), a_task("p2"))
+    assert house.admit() == ["p2"]
+    assert house.why("p1") is Why.NO_QUEUE
+    assert "queue lost does not exist" in house.message("p1")
+    house.show(a_queue("default", cpu=0))
+    house.queues.queue_removed("default")
+    house.show(a_task("p3"))
+    assert house.admit() == ["p3"]
 
 
 def test_pods_that_wait_for_a_broken_queue_go_on_when_it_is_mended() -> None:

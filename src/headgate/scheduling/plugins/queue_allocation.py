@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from headgate.capacity.names import GATE
-from headgate.capacity.queues import Queues
+from headgate.capacity.queues import Held, Queues
 from headgate.scheduling.contract import Pending, Rejection
 from headgate.scheduling.events import GRANTED, LIFTED, POD_GATES_ELIMINATED, QUEUE_GATE, UNSCHEDULABLE_POD, on
 from headgate.scheduling.lifting import Lifts
@@ -48,9 +48,13 @@ class QueueAllocation:
     def pre_enqueue(self, pod: PodLike, /) -> Rejection | None:
         if not self._enabled and GATE in pod.gates and not self._lifts.is_confirmed(pod.uid):
             return _SWITCHED_OFF
-        held = self._queues.held(pod.uid)
-        if held is None:
-            return None
+        if self._queues.is_resting(pod.uid):
+            return None  # room that it keeps only while it is tried is asked for when it is about to be
+        held = self._queues.why(pod.uid)
+        return None if held is None else self.rejection(held)
+
+    @staticmethod
+    def rejection(held: Held) -> Rejection:
         return Rejection(NAME, held.message, _GRANTED, expires=False)
 
     def reserve(self, pod: Pod, node_name: str, /) -> Rejection | None:

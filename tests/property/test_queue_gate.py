@@ -1,0 +1,98 @@
+"""Queues, gates and a scheduler beside a small API server where everything happens that can.
+
+No grant lifts a queue over its limit at the revision at which it is made, a gate is lifted once per uid, a group is
+promised whole, nothing behind a gate looks like a shortage, and when all is quiet the ledger has what anybody would
+count, and nobody waits for whom there is room: whatever was late, lost, refused, re-created, or killed in between.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from property.queued_api import GROUPS, LEAVES, LIMITS
+from property.queued_world import QueuedWorld
+from property.small_api import SIZES
+
+PODS = ["s", "t", "u", "v", "w", "x", "y", "z"]
+names, nodes, few = st.sampled_from(PODS), st.sampled_from(list(SIZES)), st.integers(0, 3)
+ANSWERS = ["truth", "truth", "truth", "later", "refused", "lost", "unheard"]
+created = st.tuples(
+    names,
+    st.integers(1, 3),
+    st.sampled_from(LEAVES),
+    st.sampled_from(["", "", *GROUPS]),
+    st.sampled_from(["gated", "gated", "gated", "foreign", "bare", "plain"]),
+    st.sampled_from([0, 0, 10]),
+)
+OF_THE_API: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
+    "create_gated": created,
+    "delete_pod": st.tuples(names),
+    "finish_pod": st.tuples(names),
+    "lift_gate": st.tuples(names),
+    "tear_gate": st.tuples(names),
+    "put_node": st.tuples(nodes),
+    "remove_node": st.tuples(nodes),
+    "reap": st.just(()),
+}
+KINDS = ["pods", "nodes", "queues", "groups"]
+OF_THE_WORLD: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
+    "show": st.tuples(st.tuples(st.sampled_from(["pods", *KINDS]), st.integers(1, 6))),
+    "list_again": st.tuples(st.sampled_from(KINDS)),
+    "step": st.tuples(st.integers(1, 3)),
+    "answer_lift": st.tuples(st.tuples(few, st.sampled_from(ANSWERS))),
+    "answer_bind": st.tuples(st.tuples(few, st.sampled_from(ANSWERS))),
+    "answer_status": st.tuples(few),
+    "lift_ghost": st.tuples(few),
+    "ghost": st.tuples(few),
+    "set_limit": st.tuples(st.sampled_from(list(LIMITS)), st.integers(0, 6)),
+    "later": st.tuples(st.sampled_from([0.5, 2.0, 11.0, 301.0])),
+    "die": st.tuples(st.lists(st.booleans(), max_size=8).map(tuple)),
+    "switch": st.tuples(st.booleans()),
+}
+STEPS = {**OF_THE_API, **OF_THE_WORLD}
+RARELY = ["set_limit", "switch", "die", "remove_node", "tear_gate"]
+OFTEN = (
+    ["create_gated"] * 8 + ["show"] * 8 + ["step"] * 6 + ["answer_lift"] * 6 + ["answer_bind"] * 5 + ["put_node"] * 3
+)
+usual = [name for name in STEPS if name not in RARELY]
+steps = st.sampled_from(OFTEN * 2 + usual * 2 + RARELY).flatmap(lambda name: st.tuples(st.just(name), STEPS[name]))
+lives = st.lists(steps, min_size=30, max_size=90)
+
+
+def take(world: QueuedWorld, name: str, args: tuple[Any, ...]) -> None:
+    getattr(world.api if name in OF_THE_API else world, name)(*args)
+
+
+def begun() -> QueuedWorld:
+    world = QueuedWorld()
+    for resource in ("queues", "groups", "nodes"):
+        world.list_again(resource)
+    return world
+
+
+@settings(max_examples=150, deadline=None)
+@given(lives)
+def test_no_limit_is_broken_no_gate_lifted_twice_and_nobody_stranded(taken: list[tuple[str, tuple[Any, ...]]]) -> None:
+    world = begun()
+    for name, args in taken:
+        take(world, name, args)
+        world.check_places()
+        world.check_gates()
+    world.settle()
+    world.check_places()
+    world.check_counts()
+    world.check_gates()
+    world.check_ledger()
+    world.check_nobody_is_stranded()
+
+
+@settings(max_examples=40, deadline=None)
+@given(lives)
+def test_told_the_same_it_does_the_same(taken: list[tuple[str, tuple[Any, ...]]]) -> None:
+    world = begun()
+    for name, args in taken:
+        take(world, name, args)
+    world.check_repeats()
