@@ -20,7 +20,7 @@ from typing import Any
 import yaml
 
 from harness.processes import Process, free_ports
-from harness.real import REPOSITORY, RealServer
+from harness.real import REPOSITORY
 from harness.scheduling import send, wait_for
 from harness.server import Server
 from headgate.client.credentials.shell import find_access
@@ -56,7 +56,7 @@ def karpenter_folder() -> Path | None:
 
 
 class Karpenter(Process):
-    def __init__(self, server: RealServer, programs: Path, folder: Path) -> None:
+    def __init__(self, server: Server, programs: Path, folder: Path) -> None:
         folder.mkdir()
         _define(server, programs)
         types = folder / "instance-types.json"

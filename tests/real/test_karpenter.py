@@ -1,122 +1,35 @@
 """The real Karpenter beside `headgate run` on a real API server: which pods make it buy machines.
 
-Machines have 1 CPU and there are none at the start. That nothing was bought is not waited for: a witness, a pod in
-another queue with a pool of its own, goes all the way from creation to a machine of its own. The scheduler has then
-looked at everything that came before it, and Karpenter, which plans for all pods that wait at once, has too.
+And beside a `headgate up`, which adds the gates itself. How it is known that nothing was bought, and what machines
+there are: `karpenter_world.py`.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from clusters import a_pod
-from harness.karpenter import SHAPES, STORY, WITH_GPU, Karpenter, Kubelets, bought, create_pool
+from harness.embedded import EmbeddedServer
+from harness.karpenter import SHAPES, WITH_GPU, Karpenter, Kubelets
 from harness.processes import Process
-from harness.queues import API_VERSION, QUEUES, a_group, a_queue, install_crds
+from harness.queues import API_VERSION, a_group, install_crds
 from harness.real import RealServer
-from harness.scheduling import (
-    SchedulerProcess,
-    create_pod,
-    delete_pod,
-    get_pod,
-    is_bound,
-    patch_pod,
-    scheduled_reason,
-    send,
-    wait_for,
-)
-from harness.server import Server
-from headgate.capacity.names import GATE, GROUP_NAMES, OPT_IN, QUEUE_NAME
-from headgate.nodes.models.machine import Shape
+from harness.scheduling import delete_pod, get_pod, is_bound, patch_pod, scheduled_reason, send
+from headgate.capacity.names import GROUP_NAMES, OPT_IN
+from real.karpenter_world import World
 
 pytestmark = pytest.mark.real
 
 Object = dict[str, Any]
-WITNESS = "witness"
+EVERYTHING = "apiserver,nodes,controllers,scheduler"
 GPU = "nvidia.com/gpu"
-ONE_CPU = {"cpu": "1"}
 FOREIGN = {"name": "example.com/somebody-elses"}
-PATIENCE_S = 60.0
 PRIORITY_CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 STOP_AFTER = "headgate.dev/stop-after"
 POD_GROUPS = f"/apis/{API_VERSION}/namespaces/default/podgroups"
-MERGE = "application/merge-patch+json"
-
-
-class World:
-    """The server, and what runs beside it."""
-
-    def __init__(self, server: Server, processes: list[Process], folder: Path) -> None:
-        """The last of the processes is the scheduler, once it is started."""
-        self.server = server
-        self._processes = processes
-        self._folder = folder
-        self._witnesses = itertools.count(1)
-
-    def start_scheduler(self) -> None:
-        self._processes.append(SchedulerProcess(self.server, self._folder / "scheduler.log", "--no-leader-elect"))
-
-    def kill_scheduler(self) -> None:
-        self._processes.pop().kill()
-
-    def pod(
-        self,
-        story: str,
-        name: str,
-        *,
-        requests: Mapping[str, str] = ONE_CPU,
-        gated: bool = False,
-        annotations: Mapping[str, str] = {},
-        **more: Any,
-    ) -> None:
-        """Of the story's queue; `gated` as the webhook makes it of a pod that asks for the queue's gate."""
-        pod = a_pod(name, dict(requests), schedulerName="headgate", nodeSelector={STORY: story}, **more)
-        pod["spec"]["containers"][0]["resources"]["limits"] = dict(requests)  # devices cannot be overcommitted
-        pod["metadata"]["annotations"] = {QUEUE_NAME: story, **annotations}
-        if gated:
-            pod["metadata"]["annotations"][OPT_IN] = "true"
-            pod["spec"].setdefault("schedulingGates", []).append({"name": GATE})
-        create_pod(self.server, pod)
-
-    def queue(self, story: str, cpu: str, shapes: Sequence[Shape] = SHAPES[:1], **limits: str) -> None:
-        """A queue with these limits, and a pool of machines for its pods."""
-        create_pool(self.server, story, shapes)
-        send(self.server, "POST", QUEUES, a_queue(story, weight=1, capability={"cpu": cpu, **limits}))
-
-    def set_limit(self, story: str, cpu: str) -> None:
-        send(self.server, "PATCH", f"{QUEUES}/{story}", {"spec": {"capability": {"cpu": cpu}}}, MERGE)
-
-    def application(self, story: str, *, gated: bool) -> None:
-        """One driver and five executors, as a Spark user submits them."""
-        self.pod(story, f"{story}-driver", gated=gated)
-        self.until_bound(f"{story}-driver")
-        for number in range(1, 6):
-            self.pod(story, f"{story}-executor-{number}", gated=gated)
-
-    def reasons(self, story: str) -> dict[str, int]:
-        """How many of the story's executors have no node, by what is said of them."""
-        found = (get_pod(self.server, f"{story}-executor-{number}") for number in range(1, 6))
-        return dict(Counter(scheduled_reason(pod) for pod in found if not is_bound(pod)))
-
-    def machines(self, story: str) -> int:
-        return len(bought(self.server, story))
-
-    def until(self, what: Callable[[], Any]) -> None:
-        wait_for(what, self._processes[0], PATIENCE_S)
-
-    def until_bound(self, *names: str) -> None:
-        self.until(lambda: all(is_bound(get_pod(self.server, name)) for name in names))
-
-    def settle(self) -> None:
-        name = f"witness-{next(self._witnesses)}"
-        self.pod(WITNESS, name)
-        self.until_bound(name)
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +41,6 @@ def world(kube_binaries: Path, karpenter_binaries: Path, tmp_path_factory: pytes
         processes.append(Karpenter(server, karpenter_binaries, folder / "karpenter"))
         install_crds(server)
         made = World(server, processes, folder)
-        made.queue(WITNESS, "1k")
         with Kubelets(server):
             made.start_scheduler()
             yield made
@@ -279,6 +191,28 @@ def test_a_preemption_buys_no_machine(world: World) -> None:
     patch_pod(world.server, "preempted-victim", {"metadata": {"annotations": {STOP_AFTER: "0s"}}})
     world.until_bound("preempted-urgent")
     assert world.machines("preempted") == 1
+
+
+def test_beside_a_cluster_in_one_process_it_buys_the_same_machines(karpenter_binaries: Path, tmp_path: Path) -> None:
+    server = EmbeddedServer(tmp_path / "server", flags=("--components", EVERYTHING, "--nodes", "0"))
+    processes: list[Process] = []
+    try:
+        processes.append(Karpenter(server, karpenter_binaries, tmp_path / "karpenter"))
+        world = World(server, processes, tmp_path, adds_gates=True)
+        world.queue("off", "2")
+        world.queue("on", "2")
+        world.application("off", gated=False)
+        world.application("on", gated=True)
+        world.until(lambda: world.machines("off") == 6)
+        world.until_bound("on-driver", "on-executor-1")
+        world.settle()
+        assert (world.machines("off"), world.machines("on")) == (6, 2)
+        assert (world.reasons("off"), world.reasons("on")) == ({"Unschedulable": 4}, {"SchedulingGated": 4})
+    finally:
+        for process in processes:
+            process.stop()
+        server.disconnect()
+        server.stop()
 
 
 def a_priority_class(name: str, value: int) -> Object:
