@@ -27,7 +27,7 @@ from headgate.kube.resource import Resource
 Object = dict[str, Any]
 Wire = Mapping[str, Any]
 
-INTERVALS_S: Final = {QUEUES.plural: 5.0, POD_GROUPS.plural: 1.0}
+INTERVALS_S: Final = {QUEUES.plural: 2.0, POD_GROUPS.plural: 1.0}
 SOON_S: Final = 0.25
 """How long changes are gathered."""
 _MAKE_AGAIN_S: Final = 30.0

@@ -239,7 +239,7 @@ async def _work(order: Order, transport: Transport, board: Board) -> str:
     gc.set_threshold(*_GARBAGE)
     if order.dry_run:
         click.echo("dry run: nothing is written")
-        await keep_scheduling(order.make, Rehearsal(transport, click.echo), board=board)
+        await keep_scheduling(order.make, Rehearsal(transport, click.echo), board=board, reports=False)
         return ""
     election = order.configuration.leader_election
     if not election.leader_elect:

@@ -100,6 +100,7 @@ class Scheduler:
         self.bindings = Bindings(self.metrics)
         self._conditions = telling.Conditions()
         self.queues = queues
+        self.names_by_queues = frozenset(by_queues)
         self._admitting = Admitting(queues, self.queue, self._conditions, lifts, by_queues, queueing)
         self._preempting = Preempting(self.cluster, self.queue, self.bindings, self._conditions)
         self._attempts = Attempts(

@@ -49,7 +49,7 @@ class Hands:
         self._at_rest = asyncio.Event()
         self._at_rest.set()
         self._broken: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
-        self._events = EventWriter(writer, most=_EVENTS_KEPT, turn=self._rest, instance=instance)
+        self._events = EventWriter(writer, most=_EVENTS_KEPT, turn=self.rest, instance=instance)
         self._perform: Final[dict[type[Effect], Callable[[Any], None]]] = {
             Bind: self._start_binding,
             LiftGate: self._start_lifting,
@@ -239,7 +239,8 @@ class Hands:
         )
         self._events.tell(said)
 
-    async def _rest(self) -> None:
+    async def rest(self) -> None:
+        """Waits for a moment without bindings, but not for ever."""
         if not self._at_rest.is_set():
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_BREATH_S):

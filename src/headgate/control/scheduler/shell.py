@@ -17,6 +17,7 @@ from headgate.capacity.names import POD_GROUPS, QUEUES
 from headgate.client.informer import Applied, Event, Informer, Removed, Synced
 from headgate.client.transport import Transport
 from headgate.client.writer import Writer, unfenced
+from headgate.control.reporting.shell import Reporter
 from headgate.control.scheduler.board import Board
 from headgate.control.scheduler.hands import Hands
 from headgate.kube.resource import NODES, PODS, Resource
@@ -63,13 +64,19 @@ Make = Callable[[Callable[[str], None]], Scheduler]
 
 
 async def keep_scheduling(
-    make: Make, transport: Transport, *, room_s: Callable[[], float] = unfenced, board: Board | None = None
+    make: Make,
+    transport: Transport,
+    *,
+    room_s: Callable[[], float] = unfenced,
+    board: Board | None = None,
+    reports: bool = True,
 ) -> None:
-    """Until it is cancelled. A scheduler that fails as a whole is followed by one that starts from the API alone."""
+    """Until it is cancelled. A scheduler that fails as a whole is followed by one that starts from the API alone.
+    ``reports``: whether the status of queues and PodGroups is written, too."""
     board = board or Board()
     while True:
         writer = Writer(transport, room_s=room_s, jitter=random.random, sleep=asyncio.sleep)
-        shell = SchedulerShell(make, transport, writer)
+        shell = SchedulerShell(make, transport, writer, reports=reports)
         board.hang_up(shell)
         try:
             await shell.run()
@@ -89,6 +96,7 @@ class SchedulerShell:
         *,
         instance: str = "",
         at_once: int = AT_ONCE,
+        reports: bool = True,
     ) -> None:
         self.scheduler = make(_complain)
         self.synced = asyncio.Event()
@@ -97,6 +105,10 @@ class SchedulerShell:
         self._woken = asyncio.Event()
         self._hands = Hands(self.scheduler, writer, self._woken.set, instance)
         self._unsynced: set[Resource] = set()
+        self._reporter: Reporter | None = None
+        names, queues = self.scheduler.names_by_queues, self.scheduler.queues
+        if names and reports:
+            self._reporter = Reporter(queues, names, transport, writer, turn=self._hands.rest)
 
     def unsynced(self) -> list[str]:
         """The resources that were not heard of in full yet."""
@@ -116,6 +128,8 @@ class SchedulerShell:
             for resource, fields in watched.items():
                 group.create_task(self._watch(resource, fields))
             group.create_task(self._hands.run())
+            if self._reporter is not None:
+                group.create_task(self._reporter.run())
             group.create_task(self._work())
 
     async def _watch(self, resource: Resource, fields: Iterable[str]) -> None:
@@ -151,6 +165,8 @@ class SchedulerShell:
                 self._unsynced.discard(resource)
                 if not self._unsynced:
                     self.synced.set()
+        if self._reporter is not None:
+            self._reporter.heard(resource, event)
         self._woken.set()
 
     async def _work(self) -> None:

@@ -1,0 +1,230 @@
+"""What `headgate run` says of queues and PodGroups in their status, on the embedded server and on a real one.
+
+Pods get nodes from the scheduler and their phases from the test: no kubelet is there. Waiting is for a state.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clusters import a_node, a_pod
+from harness.either import MAKES, started
+from harness.queues import QUEUES, a_group, a_queue, install_crds
+from harness.scheduling import SchedulerProcess, create_nodes, is_bound, send, wait_for
+from harness.server import Server
+from headgate.capacity.names import GATE, GROUP_NAMES, OPT_IN, QUEUE_NAME
+
+pytestmark = pytest.mark.real
+
+Object = dict[str, Any]
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "volcano"
+GROUPS = "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups"
+PODS = "/api/v1/namespaces/default/pods"
+MERGE = "application/merge-patch+json"
+PATIENCE_S = 30.0
+
+
+class Place:
+    """A server with a node, and a scheduler that serves `volcano`."""
+
+    def __init__(self, server: Server, folder: Path) -> None:
+        self.server = server
+        install_crds(server)
+        create_nodes(server, [a_node("node", cpu="1000", memory="1000Gi", pods="500")])
+        self.log = folder / "scheduler.log"
+        self.scheduler = SchedulerProcess(server, self.log, "--no-leader-elect", "--scheduler-name", "volcano")
+
+    def queue(self, name: str, **spec: Any) -> None:
+        send(self.server, "POST", QUEUES, a_queue(name, **spec))
+
+    def annotate(self, name: str, state: str) -> None:
+        body = {"metadata": {"annotations": {"headgate.dev/state": state}}}
+        send(self.server, "PATCH", f"{QUEUES}/{name}", body, MERGE)
+
+    def pod(self, name: str, cpu: str = "1", group: str = "", queue: str = "", **spec: Any) -> None:
+        gates = [{"name": GATE}]
+        pod = a_pod(name, {"cpu": cpu}, schedulerName="volcano", schedulingGates=gates, **spec)
+        pairs = {OPT_IN: "true", GROUP_NAMES[0]: group, QUEUE_NAME: queue}
+        pod["metadata"] = {"name": name, "annotations": {key: value for key, value in pairs.items() if value}}
+        send(self.server, "POST", PODS, pod)
+
+    def set_phase(self, name: str, phase: str) -> None:
+        send(self.server, "PATCH", f"{PODS}/{name}/status", {"status": {"phase": phase}}, MERGE)
+
+    def delete(self, *names: str) -> None:
+        for name in names:
+            send(self.server, "DELETE", f"{PODS}/{name}", {"gracePeriodSeconds": 0})
+
+    def pods(self) -> dict[str, Object]:
+        return {each["metadata"]["name"]: each for each in send(self.server, "GET", PODS)["items"]}
+
+    def status(self, path: str) -> Object:
+        found: Object = send(self.server, "GET", path).get("status") or {}
+        return found
+
+    def wait(self, path: str, is_so: Callable[[Object], bool]) -> Object:
+        found: list[Object] = []
+
+        def look() -> bool:
+            found[:] = [self.status(path)]
+            return is_so(found[0])
+
+        try:
+            wait_for(look)
+        except AssertionError as late:
+            raise AssertionError(f"{path} came to {found[0]}\n{self.scheduler.tail()}") from late
+        return found[0]
+
+
+@pytest.fixture(scope="module", params=MAKES)
+def place(
+    request: pytest.FixtureRequest, kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Place]:
+    folder = tmp_path_factory.mktemp(request.param)
+    with started(request.param, folder / "server", kube_binaries) as server:
+        found = Place(server, folder)
+        yield found
+        found.scheduler.stop()
+
+
+def exists(server: Server, path: str) -> bool:
+    return server.request("GET", path).status == 200
+
+
+def says(conditions: list[Object], type_: str) -> str:
+    return next((str(each["reason"]) for each in conditions if each["type"] == type_), "")
+
+
+def test_the_first_queues_are_made_and_all_are_open(place: Place) -> None:
+    for name in ("root", "default"):
+        path = f"{QUEUES}/{name}"
+        wait_for(functools.partial(exists, place.server, path))
+        place.wait(f"{QUEUES}/{name}", lambda status: status.get("state") == "Open")
+    shown = place.server.kubectl(["get", "q"]).stdout
+    assert [line.split()[:3] for line in shown.splitlines() if line.startswith("default")] == [
+        ["default", "root", "Open"]
+    ]
+
+
+def test_what_is_held_and_what_is_promised_is_in_the_status_of_the_queue_and_above(place: Place) -> None:
+    place.queue("top", capability={"cpu": "4"})
+    place.queue("leaf", parent="top")
+    place.pod("held", "1500m", queue="leaf")
+    place.pod("promised", "500m", queue="leaf", nodeSelector={"no": "where"})
+    place.pod("waits", "3", queue="leaf")
+    for name in ("leaf", "top"):
+        place.wait(
+            f"{QUEUES}/{name}",
+            lambda status: status.get("allocated") == {"cpu": "1500m"} and status.get("reserved") == {"cpu": "500m"},
+        )
+    status = place.wait(f"{QUEUES}/leaf", lambda status: status.get("running") == 1)
+    assert (status["inqueue"], status["pending"]) == (1, 1)
+    place.delete("held", "promised", "waits")
+    place.wait(f"{QUEUES}/leaf", lambda status: status.get("allocated") == status.get("reserved") == {})
+
+
+def test_a_closed_queue_empties_takes_nothing_more_and_opens_again(place: Place) -> None:
+    place.queue("door")
+    place.pod("inside", queue="door")
+    place.wait(f"{QUEUES}/door", lambda status: status.get("running") == 1)
+    place.annotate("door", "Closed")
+    place.wait(f"{QUEUES}/door", lambda status: status.get("state") == "Closing")
+    place.delete("inside")
+    closed = place.wait(f"{QUEUES}/door", lambda status: status.get("state") == "Closed")
+    assert says(closed["conditions"], "Open") == "Closed"
+    place.pod("outside", queue="door")
+    place.wait(f"{QUEUES}/door", lambda status: status.get("state") == "Closing")
+    assert place.pods()["outside"]["spec"]["schedulingGates"] == [{"name": GATE}]
+    place.annotate("door", "Open")
+    wait_for(lambda: is_bound(place.pods()["outside"]), place.scheduler)
+    place.delete("outside")
+
+
+def test_a_queue_is_closed_by_who_writes_its_state_and_those_below_with_it(place: Place) -> None:
+    place.queue("above")
+    place.queue("below", parent="above")
+    place.wait(f"{QUEUES}/above", lambda status: status.get("state") == "Open")
+    send(place.server, "PATCH", f"{QUEUES}/above/status", {"status": {"state": "Closed"}}, MERGE)
+    below = place.wait(f"{QUEUES}/below", lambda status: status.get("state") == "Closed")
+    assert says(below["conditions"], "Open") == "AncestorClosed"
+    send(place.server, "PATCH", f"{QUEUES}/above/status", {"status": {"state": "Open"}}, MERGE)
+    place.wait(f"{QUEUES}/below", lambda status: status.get("state") == "Open" and not status["conditions"])
+
+
+def test_a_group_is_told_how_far_it_is_until_its_pods_are_done(place: Place) -> None:
+    place.queue("gangs", capability={"cpu": "2"})
+    send(place.server, "POST", GROUPS, a_group("gang", minMember=2, queue="gangs"))
+    path = f"{GROUPS}/gang"
+    status = place.wait(path, lambda status: says(status.get("conditions") or [], "Unschedulable") == "NotEnoughTasks")
+    assert status["phase"] == "Inqueue"
+    for name in ("gang-0", "gang-1"):
+        place.pod(name, group="gang")
+    place.wait(path, lambda status: status["phase"] == "Running" and says(status["conditions"], "Scheduled") != "")
+    for name in ("gang-0", "gang-1"):
+        place.set_phase(name, "Running")
+    place.wait(path, lambda status: status.get("running") == 2)
+    place.wait(f"{QUEUES}/gangs", lambda status: status.get("running") == 1)
+    for name in ("gang-0", "gang-1"):
+        place.set_phase(name, "Succeeded")
+    done = place.wait(path, lambda status: status["phase"] == "Completed")
+    assert (done["running"], done["succeeded"]) == (0, 2)
+    place.wait(f"{QUEUES}/gangs", lambda status: status.get("completed") == 1 and status["allocated"] == {})
+
+
+def test_a_group_that_waits_for_its_queue_says_so_and_is_not_unschedulable(place: Place) -> None:
+    place.queue("narrow", capability={"cpu": "1"})
+    send(place.server, "POST", GROUPS, a_group("wide", minMember=2, queue="narrow"))
+    for name in ("wide-0", "wide-1"):
+        place.pod(name, group="wide")
+    path = f"{GROUPS}/wide"
+    status = place.wait(path, lambda status: says(status.get("conditions") or [], "Scheduled") == "WaitingForQueue")
+    assert [each["type"] for each in status["conditions"]] == ["Scheduled"]
+    place.delete("wide-0", "wide-1")
+
+
+def test_hard_topology_is_shown_on_the_group_as_not_supported(place: Place) -> None:
+    topology = {"mode": "hard", "highestTierAllowed": 1}
+    send(place.server, "POST", GROUPS, a_group("rack", minMember=1, networkTopology=topology))
+    status = place.wait(f"{GROUPS}/rack", lambda status: says(status.get("conditions") or [], "Supported") != "")
+    (said,) = (each for each in status["conditions"] if each["type"] == "Supported")
+    assert (said["status"], said["reason"]) == ("False", "NotSupported")
+    assert said["message"].startswith("spec.networkTopology: hard network topology is not supported")
+
+
+def test_a_hundred_pods_are_few_writes_to_their_queue(place: Place) -> None:
+    place.queue("busy")
+    place.wait(f"{QUEUES}/busy", lambda status: status.get("state") == "Open")
+    since = send(place.server, "GET", QUEUES)["metadata"]["resourceVersion"]
+    query = f"watch=true&resourceVersion={since}&timeoutSeconds=6&fieldSelector=metadata.name=busy"
+    watch = place.server.watch(f"{QUEUES}?{query}", timeout_s=30)
+    for number in range(100):
+        place.pod(f"busy-{number}", "10m", queue="busy")
+    events = [json.loads(line) for line in watch.lines()]
+    watch.close()
+    assert events[-1]["object"]["status"]["allocated"] == {"cpu": "1"}
+    assert 1 <= len(events) <= 6
+    place.delete(*(f"busy-{number}" for number in range(100)))
+
+
+@pytest.mark.parametrize(("file", "bound"), [("gang", 3), ("spark", 3)])
+def test_an_example_comes_to_what_it_says(place: Place, file: str, bound: int) -> None:
+    applied = place.server.kubectl(["apply", "-f", str(EXAMPLES / f"{file}.yaml")])
+    assert applied.exit == 0, applied.stderr
+    group, queue = {"gang": ("resnet", "training"), "spark": ("spark-pi", "spark")}[file]
+    place.wait(f"{GROUPS}/{group}", lambda status: status.get("phase") == "Running")
+    place.wait(f"{QUEUES}/{queue}", lambda status: status.get("allocated") == {"cpu": str(bound)})
+    named = {name: pod for name, pod in place.pods().items() if name.startswith(group)}
+    assert sum(map(is_bound, named.values())) == bound
+    gone = place.server.kubectl(["delete", "--force", "--grace-period=0", "-f", str(EXAMPLES / f"{file}.yaml")])
+    assert gone.exit == 0, gone.stderr
+
+
+def test_the_scheduler_complained_of_nothing(place: Place) -> None:
+    assert "WARNING" not in place.log.read_text()
