@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 from typing import Any
+
+import yaml
 
 from harness.embedded import HEADGATE
 from harness.server import Server
@@ -20,6 +23,13 @@ def install_crds(server: Server) -> list[str]:
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
+
+
+def take_down(server: Server, file: Path) -> None:
+    """The last first: a queue goes only when nothing is in it and below it."""
+    backwards = yaml.safe_dump_all(list(yaml.safe_load_all(file.read_text()))[::-1])
+    gone = server.kubectl(["delete", "--force", "--grace-period=0", "-f", "-"], stdin=backwards)
+    assert gone.exit == 0, gone.stderr
 
 
 def a_queue(name: str, **spec: Any) -> Object:

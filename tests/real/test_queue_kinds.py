@@ -13,7 +13,7 @@ import yaml
 
 from harness.either import MAKES, started
 from harness.embedded import HEADGATE
-from harness.queues import QUEUES, a_group, a_queue, install_crds
+from harness.queues import QUEUES, a_group, a_queue, install_crds, take_down
 from harness.server import JSON_TYPE, Server
 
 pytestmark = pytest.mark.real
@@ -183,15 +183,13 @@ def test_kubectl_shows_groups_as_users_know_them(server: Server, word: str) -> N
 
 @pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
 def test_an_example_applies_twice_and_goes_again(server: Server, file: Path) -> None:
-    listed = list(yaml.safe_load_all(file.read_text()))
-    count = len(listed)
+    count = len(list(yaml.safe_load_all(file.read_text())))
     applied = server.kubectl(["apply", "-f", str(file)])
     assert applied.exit == 0, applied.stderr
     assert [line.split()[-1] for line in applied.stdout.splitlines()] == ["created"] * count
     again = server.kubectl(["apply", "-f", str(file)])
     assert [line.split()[-1] for line in again.stdout.splitlines()] == ["unchanged"] * count
-    backwards = yaml.safe_dump_all(listed[::-1])  # a queue that has groups or queues in it is not deleted
-    assert server.kubectl(["delete", "--force", "--grace-period=0", "-f", "-"], stdin=backwards).exit == 0
+    take_down(server, file)
 
 
 def test_jobs_of_volcano_are_not_a_kind_here(server: Server) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from clusters import a_node, a_pod
 from harness.either import MAKES, started
-from harness.queues import QUEUES, a_group, a_queue, install_crds
+from harness.queues import QUEUES, a_group, a_queue, install_crds, take_down
 from harness.scheduling import SchedulerProcess, create_nodes, is_bound, send, wait_for
 from harness.server import Server
 from headgate.capacity.names import GATE, GROUP_NAMES, OPT_IN, QUEUE_NAME
@@ -222,8 +222,7 @@ def test_an_example_comes_to_what_it_says(place: Place, file: str, bound: int) -
     place.wait(f"{QUEUES}/{queue}", lambda status: status.get("allocated") == {"cpu": str(bound)})
     named = {name: pod for name, pod in place.pods().items() if name.startswith(group)}
     assert sum(map(is_bound, named.values())) == bound
-    gone = place.server.kubectl(["delete", "--force", "--grace-period=0", "-f", str(EXAMPLES / f"{file}.yaml")])
-    assert gone.exit == 0, gone.stderr
+    take_down(place.server, EXAMPLES / f"{file}.yaml")
 
 
 def test_the_scheduler_complained_of_nothing(place: Place) -> None:

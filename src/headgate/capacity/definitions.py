@@ -236,8 +236,7 @@ def _queue(name: str, spec: Object) -> Object:
     return {"apiVersion": f"{GROUP}/{VERSION}", "kind": "Queue", "metadata": {"name": name}, "spec": spec}
 
 
-FIRST_QUEUES: Final[tuple[Object, ...]] = (
-    _queue(ROOT, {"weight": 1, "reclaimable": False}),
-    _queue(DEFAULT, {"weight": 1, "reclaimable": True, "parent": ROOT}),
-)
-"""Above all others, and where pods belong that name none."""
+DEFAULT_QUEUE: Final = _queue(DEFAULT, {"weight": 1, "reclaimable": True, "parent": ROOT})
+"""Where pods belong that name none."""
+FIRST_QUEUES: Final[tuple[Object, ...]] = (_queue(ROOT, {"weight": 1, "reclaimable": False}), DEFAULT_QUEUE)
+"""The one above all others, and that one."""
