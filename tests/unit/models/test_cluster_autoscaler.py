@@ -167,6 +167,15 @@ def test_ca_17_pods_younger_than_two_seconds_are_waited_for() -> None:
     assert len(market.bought) == 2
 
 
+def test_ca_17_pods_that_want_a_gpu_are_waited_for_longer() -> None:
+    shape = Shape("gpu", {**ONE_CPU.resources, "nvidia.com/gpu": "1"})
+    market = a_market(Group("g", shape), scan_interval_s=1.0)
+    requests = {"cpu": "1", "nvidia.com/gpu": "1"}
+    market.pod("p", containers=[{"name": "c", "resources": {"requests": requests}}])
+    assert bought_for(market, 29.0) == 0
+    assert bought_for(market, 3.0) == 1
+
+
 def test_ca_17_while_new_pods_are_waited_for_no_node_goes() -> None:
     market = a_market(scan_interval_s=1.0)
     market.node("g-0001", "g")

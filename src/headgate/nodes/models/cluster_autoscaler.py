@@ -28,6 +28,8 @@ TO_BE_DELETED: Final = "ToBeDeletedByClusterAutoscaler"
 _DISABLED: Final = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 _FRESH_S: Final = 10.0
 _TOO_NEW_S: Final = 2.0
+_TOO_NEW_WITH_GPU_S: Final = 30.0
+_GPUS: Final = ("nvidia.com/gpu", "amd.com/gpu")
 _LOOP: Final = "loop"
 _DELETE: Final = "delete"
 
@@ -143,9 +145,10 @@ class ClusterAutoscaler:
         return now_s - pod.created_s >= wait_s  # CA-16: from the creation, gated or not
 
     def _are_too_new(self, pods: list[Pod], now_s: float) -> bool:
-        """CA-17: maybe more are coming."""
+        """CA-17: maybe more are coming; with devices that takes longer."""
         oldest_s = min(pod.created_s for pod in pods)
-        return not self._flags.bypassed_scheduler_names and now_s - oldest_s < _TOO_NEW_S
+        wait_s = _TOO_NEW_WITH_GPU_S if any(name in pod.requests for pod in pods for name in _GPUS) else _TOO_NEW_S
+        return not self._flags.bypassed_scheduler_names and now_s - oldest_s < wait_s
 
     def _spots(self, now_s: float) -> dict[str, Spot]:
         """Ready nodes with what is on them, and nodes that are on their way, by name."""
