@@ -126,8 +126,10 @@ class QueuedWorld(World):
         self.enabled = on
         self.die()
 
-    def die(self, applied: tuple[bool, ...] = ()) -> None:
-        for lift, arrives in zip([*self.lifts, *self.lift_ghosts], reversed(applied), strict=False):
+    def die(self, applied: tuple[bool, ...] = (), lifted: tuple[bool, ...] | None = None) -> None:
+        """``lifted``: which removals of gates arrive; if nothing is said of them, it is drawn from the others' lot."""
+        arriving = applied[::-1] if lifted is None else lifted
+        for lift, arrives in zip([*self.lifts, *self.lift_ghosts], arriving, strict=False):
             if arrives:
                 self._lift(lift)
         super().die(applied)
