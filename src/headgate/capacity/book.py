@@ -26,7 +26,6 @@ from headgate.waiting.heap import Heap
 
 _COLUMNS: Final = {Standing.ALLOCATED: Column.ALLOCATED, Standing.RESERVED: Column.RESERVED}
 _HELD_BACK: Final = frozenset({Standing.WAITING, Standing.PUT_OFF, Standing.RESTING, Standing.FOREIGN})
-_ONE_POD: Final = {PODS: 1}
 
 
 class Book:
@@ -80,7 +79,7 @@ class Book:
             self.grants.discard(record.place, uid, record.ask)
             record.ask = None
         if standing in _HELD_BACK:
-            self.ledger.change(record.place, Column.WAITING, _ONE_POD, -1)
+            self.ledger.change(record.place, Column.WAITING, {**record.counted, PODS: 1}, -1)
         if gang is not None:
             gang.counted(record, -1)
             self._stale[gang.key] = gang
@@ -104,7 +103,7 @@ class Book:
             record.ask = ask_of(task.requests)
             self.grants.put(record.place, task.uid, record.ask, self.order.pod_key(task))
         if standing in _HELD_BACK:
-            self.ledger.change(record.place, Column.WAITING, _ONE_POD, +1)
+            self.ledger.change(record.place, Column.WAITING, {**record.counted, PODS: 1}, +1)
         if gang is not None:
             gang.counted(record, +1)
             self._stale[gang.key] = gang

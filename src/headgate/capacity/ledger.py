@@ -18,7 +18,7 @@ class Column(IntEnum):
     RESERVED = 1  # promised to pods that have none yet
     INQUEUE = 2  # wanted by groups that were let in, and hold less than their minimum
     ELASTIC = 3  # held by groups beyond their minimum
-    WAITING = 4  # pods that are held back, as an amount of :data:`PODS`
+    WAITING = 4  # asked for by pods that are held back; how many they are is the amount of :data:`PODS`
 
 
 class Account:

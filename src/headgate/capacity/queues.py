@@ -35,21 +35,25 @@ __all__ = ["Company", "Grant", "Held", "Limits", "Line", "Queues", "Room", "Usag
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """Of a queue and all below it, in units. ``waiting``: pods that are held back."""
+    """Of a queue and all below it, in units. ``waiting``: pods that are held back, and ``wanted`` what they ask for."""
 
     allocated: Amounts
     reserved: Amounts
     inqueue: Amounts
     waiting: int
     share: float
+    wanted: Amounts = {}
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """``capability``: what counts, with what ancestors and siblings leave; what is not named is unlimited."""
+    """``capability``: what counts, with what ancestors and siblings leave; what is not named is unlimited. ``stated``:
+    what the queue itself says of it."""
 
     capability: Amounts
     deserved: Amounts
     guarantee: Amounts
+    stated: Amounts = {}
+    weight: int = 1
 
 
 class Queues:
@@ -208,11 +212,15 @@ class Queues:
         account, branch = self._book.ledger.account(queue), self._book.tree.branches.get(queue)
         allocated, reserved, inqueue = (dict(account.total[column]) for column in list(Column)[:3])
         share = share_of({} if branch is None else branch.deserved, account.used)
-        return Usage(allocated, reserved, inqueue, account.total[Column.WAITING].get(PODS, 0), share)
+        wanted = dict(account.total[Column.WAITING])
+        return Usage(allocated, reserved, inqueue, wanted.pop(PODS, 0), share, wanted)
 
     def limits(self, queue: str) -> Limits:
         branch = self._book.tree.branches.get(queue)
-        return Limits({}, {}, {}) if branch is None else Limits(branch.limits, branch.deserved, branch.spec.guarantee)
+        if branch is None:
+            return Limits({}, {}, {})
+        spec = branch.spec
+        return Limits(branch.limits, branch.deserved, spec.guarantee, spec.capability, spec.weight)
 
     def parent(self, queue: str) -> str:
         """The queue above; empty for the root and for whoever has no sound place."""

@@ -20,10 +20,12 @@ from headgate.capacity.stamp import Stamp, write_stamp
 from headgate.kube import conditions, gates
 from headgate.kube.timestamps import format_micro_time
 from headgate.scheduling import events, telling
+from headgate.scheduling.counters import Sample
 from headgate.scheduling.effects import Effect, Result
 from headgate.scheduling.lifting import Lifts
 from headgate.scheduling.pod import Pod
 from headgate.scheduling.queue import SchedulingQueue
+from headgate.scheduling.queue_metrics import QueueMetrics
 from headgate.scheduling.queued import Where
 from headgate.scheduling.tasks import task_of
 from headgate.waiting.heap import Heap
@@ -57,6 +59,7 @@ class Admitting:
         lifts: Lifts,
         names: Iterable[str],
         queueing: Queueing,
+        metrics: QueueMetrics,
     ) -> None:
         self.queues = queues
         self._queue = queue
@@ -64,6 +67,7 @@ class Admitting:
         self._names = frozenset(names)
         self._lifts = lifts
         self._day = queueing.day
+        self._metrics = metrics
         self._enabled = queueing.enabled
         self._unsaid: dict[str, str] = {}
         self._refusals: dict[str, int] = {}
@@ -116,9 +120,12 @@ class Admitting:
 
     def _promise(self, uid: str, queue_name: str, now_s: float) -> Iterator[Effect]:
         queued = self._queue.get(uid)
-        if queued is None or not self._opted_in(queued.pod):
+        if queued is None:
             return
         pod = queued.pod
+        self._metrics.admitted(queue_name, self._day() - pod.created_s)
+        if not self._opted_in(pod):
+            return
         stamp = Stamp(uid, queue_name, pod.shape.requests, format_micro_time(self._day()))
         self.queues.stamped(uid, stamp)
         lift = self._lifts.begin(pod, write_stamp(stamp), now_s)
@@ -165,7 +172,13 @@ class Admitting:
         nobody else will lift it."""
         if result is Result.REFUSED and not self._enabled:
             result = Result.LATER
-        return self._lifts.answered(uid, result, message, now_s)
+        took_s = self._lifts.took_s(uid, now_s)
+        settled = self._lifts.answered(uid, result, message, now_s)
+        self._metrics.answered(result, took_s if settled else None)
+        return settled
+
+    def samples(self) -> Iterator[Sample]:
+        return self._metrics.samples(self.queues, self._day()) if self._names else iter(())
 
     def refused(self, uid: str, message: str, now_s: float) -> list[Effect]:
         """Somebody does not let us: the share goes back, others come in, and we ask again after a while."""

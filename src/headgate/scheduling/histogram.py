@@ -83,7 +83,7 @@ class Histograms:
 
 
 class Family(msgspec.Struct, frozen=True):
-    """What stands above the samples of one metric. ``kind``: counter, gauge or histogram."""
+    """What stands above the samples of one metric. ``kind``: counter, gauge, histogram or summary."""
 
     kind: str
     help: str

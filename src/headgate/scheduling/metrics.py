@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from headgate.scheduling import gate_waits
+from headgate.scheduling import gate_waits, queue_metrics
 from headgate.scheduling.counters import Sample
 from headgate.scheduling.gate_waits import GateWaits
 from headgate.scheduling.histogram import Family, Histograms, exponential, page
@@ -55,6 +55,7 @@ FAMILIES: Final[Mapping[str, Family]] = {
     gate_waits.GATED_PODS: Family("gauge", "Pods that a scheduling gate holds."),
     gate_waits.OLDEST: Family("gauge", "Age of the oldest pod that a scheduling gate holds."),
     gate_waits.WAITS: Family("histogram", "From a pod's creation until it lost a scheduling gate."),
+    **queue_metrics.FAMILIES,
 }
 
 
@@ -65,6 +66,7 @@ class Metrics:
 
     def __init__(self, clock: Clock | None = None, *, day: Clock | None = None, every: int = 10) -> None:
         self.gates = GateWaits(day=day)
+        self.queues = queue_metrics.QueueMetrics()
         self.clock: Clock = clock or no_time
         self._timer = clock
         self._every = every

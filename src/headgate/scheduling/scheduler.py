@@ -101,7 +101,9 @@ class Scheduler:
         self._conditions = telling.Conditions()
         self.queues = queues
         self.names_by_queues = frozenset(by_queues)
-        self._admitting = Admitting(queues, self.queue, self._conditions, lifts, by_queues, queueing)
+        self._admitting = Admitting(
+            queues, self.queue, self._conditions, lifts, by_queues, queueing, self.metrics.queues
+        )
         self._preempting = Preempting(self.cluster, self.queue, self.bindings, self._conditions)
         self._attempts = Attempts(
             self.teams,
@@ -290,7 +292,7 @@ class Scheduler:
         matrix = self.cluster.matrix
         sizes = {"nodes": matrix.count, "pods": matrix.pod_count, "assumed_pods": len(matrix.assumed())}
         cache = (Sample("scheduler_cache_size", (("type", each),), size) for each, size in sizes.items())
-        return self.metrics.page(now_s, (*self.queue.samples(), *cache))
+        return self.metrics.page(now_s, (*self.queue.samples(), *cache, *self._admitting.samples()))
 
 
 def _either(own: int | None, common: int) -> int:

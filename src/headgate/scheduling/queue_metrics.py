@@ -1,0 +1,124 @@
+"""What queues tell of themselves: how full they are, who waits, and how gates come off.
+
+Amounts are read off the ledger when somebody asks, so they cost nothing between; only grants and answers are counted as
+they happen. Volcano's names stand beside our own for whoever has dashboards for them. A queue that is gone takes its
+samples along.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from headgate.capacity.queues import Limits, Queues, Usage
+from headgate.kube.amounts import CPU, MEMORY
+from headgate.scheduling.counters import Sample
+from headgate.scheduling.effects import Result
+from headgate.scheduling.histogram import Family, Histograms, exponential
+
+_GATED: Final = "headgate_queue_gated_pods"
+_ADMITTED: Final = "headgate_queue_admitted_pods_total"
+_RESERVED: Final = "headgate_queue_reserved"
+_WAITS: Final = "headgate_queue_wait_seconds"
+_OLDEST: Final = "headgate_queue_oldest_waiting_seconds"
+_REMOVALS: Final = "headgate_gate_removals_total"
+_REMOVAL_S: Final = "headgate_gate_removal_duration_seconds"
+_PER_QUEUE: Final = {
+    "allocated": "What pods on nodes use.",
+    "request": "What pods on nodes use and pods that wait ask for.",
+    "deserved": "What the queue deserves when others want more, too.",
+    "inqueue": "What groups that were let in still lack of their minimum.",
+    "capacity": "The capability that the queue states.",
+    "real_capacity": "The capability that counts, with what ancestors and siblings leave.",
+}
+_UNITS: Final = {CPU: "milli_cpu", MEMORY: "memory_bytes"}
+_SCALAR: Final = "scalar_resources"
+
+FAMILIES: Final[Mapping[str, Family]] = {
+    _GATED: Family("gauge", "Pods that wait for their queue, or for others' gates."),
+    _ADMITTED: Family("counter", "Pods that the queue took in."),
+    _RESERVED: Family("gauge", "What is promised to pods that have no node yet, cpu in thousandths."),
+    _WAITS: Family("summary", "From a pod's creation until its queue took it in."),
+    _OLDEST: Family("gauge", "Age of the oldest job that waits for its queue."),
+    _REMOVALS: Family("counter", "Answers to removals of the queue's gate, by result."),
+    _REMOVAL_S: Family("histogram", "From when room was promised to a pod until the removal of its gate was answered."),
+    **{
+        f"volcano_queue_{what}_{unit}": Family("gauge", help)
+        for what, help in _PER_QUEUE.items()
+        for unit in (*_UNITS.values(), _SCALAR)
+    },
+    "volcano_queue_share": Family("gauge", "How much of what it deserves a queue uses, on its scarcest resource."),
+    "volcano_queue_weight": Family("gauge", "The weight that the queue states."),
+    "volcano_queue_overused": Family("gauge", "1 if the queue uses more than it deserves."),
+}
+
+
+class QueueMetrics:
+    def __init__(self) -> None:
+        self._admitted: Counter[str] = Counter()
+        self._waited_s: dict[str, float] = {}
+        self._answers: Counter[str] = Counter()
+        self._removals = Histograms(_REMOVAL_S, exponential(0.001, 2, 18))
+
+    def admitted(self, queue: str, waited_s: float) -> None:
+        self._admitted[queue] += 1
+        self._waited_s[queue] = self._waited_s.get(queue, 0.0) + max(waited_s, 0.0)
+
+    def answered(self, result: Result, took_s: float | None) -> None:
+        """``took_s`` of a removal that is settled by this."""
+        self._answers[result.value] += 1
+        if took_s is not None:
+            self._removals.at().observe(took_s)
+
+    def samples(self, queues: Queues, day_s: float) -> Iterator[Sample]:
+        names = queues.queue_names()
+        for gone in self._admitted.keys() - set(names):
+            del self._admitted[gone]
+            self._waited_s.pop(gone, None)
+        for name in names:
+            yield from self._of_queue(name, queues, day_s)
+        for result, count in sorted(self._answers.items()):
+            yield Sample(_REMOVALS, (("result", result),), count)
+        yield from self._removals.samples()
+
+    def _of_queue(self, name: str, queues: Queues, day_s: float) -> Iterator[Sample]:
+        usage, limits = queues.usage(name), queues.limits(name)
+        label = (("queue", name),)
+        yield Sample(_GATED, label, usage.waiting)
+        yield Sample(_ADMITTED, label, self._admitted[name])
+        yield Sample(f"{_WAITS}_sum", label, self._waited_s.get(name, 0.0))
+        yield Sample(f"{_WAITS}_count", label, self._admitted[name])
+        oldest_s = queues.oldest_waiting_s(name)
+        yield Sample(_OLDEST, label, 0 if oldest_s is None else max(day_s - oldest_s, 0.0))
+        for resource, amount in sorted(usage.reserved.items()):
+            yield Sample(_RESERVED, (*label, ("resource", resource)), amount)
+        yield from _as_volcano_does(name, usage, limits)
+
+
+def _as_volcano_does(name: str, usage: Usage, limits: Limits) -> Iterator[Sample]:
+    label = (("queue_name", name),)
+    amounts = {
+        "allocated": usage.allocated,
+        "request": _sum(usage.allocated, usage.reserved, usage.wanted),
+        "deserved": limits.deserved,
+        "inqueue": usage.inqueue,
+        "capacity": limits.stated,
+        "real_capacity": limits.capability,
+    }
+    for what, each in amounts.items():
+        for resource, amount in sorted(each.items()):
+            if resource in _UNITS:
+                yield Sample(f"volcano_queue_{what}_{_UNITS[resource]}", label, amount)
+            else:
+                yield Sample(f"volcano_queue_{what}_{_SCALAR}", (*label, ("resource", resource)), amount)
+    yield Sample("volcano_queue_share", label, usage.share)
+    yield Sample("volcano_queue_weight", label, limits.weight)
+    yield Sample("volcano_queue_overused", label, int(usage.share > 1))
+
+
+def _sum(*amounts: Mapping[str, int]) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for each in amounts:
+        total.update(each)
+    return dict(total)
