@@ -24,7 +24,7 @@ pytestmark = pytest.mark.real
 
 Object = dict[str, Any]
 
-SIDES = {"kube": "default-scheduler", "ours": "headgate"}
+SIDES = {"kube": "default-scheduler", "ours": "by-pods"}
 PATIENCE_S = 60.0
 
 
@@ -39,7 +39,9 @@ def server(kube_binaries: Path, tmp_path: Path) -> Iterator[RealServer]:
 @pytest.fixture
 def schedulers(server: RealServer, kube_binaries: Path, tmp_path: Path) -> Iterator[list[Process]]:
     kube = Process(kube_scheduler(kube_binaries, server.kubeconfig, tmp_path), tmp_path / "kube-scheduler.log")
-    ours = SchedulerProcess(server, tmp_path / "headgate.log", "--no-leader-elect")
+    # A name that does not go by queues: pods that do are not called unschedulable while their victims leave.
+    flags = ("--no-leader-elect", "--scheduler-name", SIDES["ours"])
+    ours = SchedulerProcess(server, tmp_path / "headgate.log", *flags)
     yield [kube, ours]
     ours.stop()
     kube.stop()

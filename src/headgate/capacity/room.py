@@ -7,7 +7,7 @@ itself first, the least important first, and nobody who turns out not to be need
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -20,11 +20,14 @@ _Where = tuple[str, str]
 
 
 class Room(msgspec.Struct, frozen=True):
-    """``for_uids`` fit if ``victims`` go."""
+    """``for_uids`` fit if ``victims`` go. Others would do, too: ``rivals`` are all that may go, with the queues where
+    each counts, and ``missing`` is what has to become free, by queue and resource."""
 
     queue: str
     for_uids: tuple[str, ...]
     victims: tuple[str, ...]
+    missing: Mapping[_Where, int] = {}
+    rivals: Mapping[str, tuple[str, ...]] = {}
 
 
 def make_room(book: Book, rules: Rules, uid: str) -> Room | None:
@@ -42,7 +45,10 @@ def make_room(book: Book, rules: Rules, uid: str) -> Room | None:
     there = [_resident(each) for each in sorted(_on_nodes_below(book, highest), key=_least_important)]
     found = rules.find(book, record, there, dict(ask))
     chosen = _choose(book, missing, (book.records[each] for each in found))
-    return Room(record.place, uids, chosen) if chosen else None
+    if not chosen:
+        return None
+    rivals = {each: book.tree.path(book.records[each].place) for each in found}
+    return Room(record.place, uids, chosen, missing, rivals)
 
 
 def _unit_of(record: Record) -> tuple[tuple[str, ...], Ask]:

@@ -99,14 +99,6 @@ class Admitting:
         self._refusals.pop(uid, None)
         self._releasing.discard(uid)
 
-    def ended(self, pod: Pod) -> None:
-        """A member that succeeded still counts for its gang, as long as it exists: who comes for one that failed would
-        otherwise wait for the others for ever."""
-        if pod.succeeded and pod.scheduler_name in self._names:
-            task = task_of(pod, enabled=self._enabled)
-            if task.group:
-                self.queues.task_applied(task)
-
     # The step
 
     def step(self, now_s: float) -> list[Effect]:
@@ -230,6 +222,10 @@ class Admitting:
         """It got no node: what a queue promised stays promised, and who was promised nothing gives way to others."""
         if pod.scheduler_name in self._names:
             self.queues.unplaced(pod.uid)
+
+    def hold_back(self, pod: Pod) -> None:
+        """There is nothing to be said about the pod now, nor later about how it was before."""
+        self._unsaid.pop(pod.uid, None)
 
     def puts_off(self, pod: Pod, message: str) -> bool:
         """Whether it is too early to call the pod unschedulable; it will be called so in time."""

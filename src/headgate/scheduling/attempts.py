@@ -158,7 +158,10 @@ class Attempts:
         if promise is not None:
             self._queue.nominate(pod, promise)
         is_error = not rejections if by_error is None else by_error
-        too_early = not is_error and self._admitting.puts_off(pod, message)
+        makes_room = not is_error and self._preempting.is_making_room(pod, now_s)
+        if makes_room:
+            self._admitting.hold_back(pod)
+        too_early = makes_room or (not is_error and self._admitting.puts_off(pod, message))
         told = self._conditions.failed(pod, message, by_error=is_error, nominated_node=promise, too_early=too_early)
         return [*told, telling.failed(pod, message)]
 

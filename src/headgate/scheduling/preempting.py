@@ -24,6 +24,8 @@ from headgate.waiting.heap import Heap
 _PLUGIN: Final = "DefaultPreemption"
 _FIRST_WAIT_S: Final = 1.0
 _LONGEST_WAIT_S: Final = 10.0
+_GRACE_S: Final = 30.0
+"""How long victims usually take to leave: so long a pod that goes by queues is not called a shortage."""
 
 
 class Preempting:
@@ -36,6 +38,7 @@ class Preempting:
         self._conditions = conditions
         self._failures: dict[str, int] = {}
         self._later: Heap[str] = Heap()
+        self._leave_by_s: dict[str, float] = {}
 
     def begin(self, pod: Pod, found: Nominated) -> Iterator[Step]:
         for each in self._queue.nominations.on_node(found.node_name):
@@ -69,7 +72,21 @@ class Preempting:
                 self._queue.activate([uid], now_s)
             elif self._queue.get(uid) is not None:
                 self._cluster.preemptions.leave(uid, told)
+                if done.pod.scheduler_name in self._cluster.victim_rules:
+                    self._leave_by_s[uid] = now_s + _GRACE_S
+                    self._later.put(uid, now_s + _GRACE_S)
         return [telling.preempted(each, done.pod, done.node_name) for each in done.victims if each.uid in told]
+
+    def is_making_room(self, pod: Pod, now_s: float) -> bool:
+        """Whether a pod that goes by queues waits for its victims to leave, who still have time to: to an autoscaler
+        that is no shortage. It is tried again when their time is over."""
+        under_way, matrix = self._cluster.preemptions, self._cluster.matrix
+        if pod.scheduler_name not in self._cluster.victim_rules:
+            return False
+        if pod.uid in under_way:
+            return True
+        until_s = self._leave_by_s.get(pod.uid, now_s)
+        return until_s > now_s and any(matrix.home(each) is not None for each in under_way.told(pod.uid))
 
     def _failed(self, uid: str, now_s: float) -> None:
         before = self._failures.get(uid, 0)
@@ -92,8 +109,8 @@ class Preempting:
     def forget(self, uid: str) -> None:
         """The pod is gone, or has a node."""
         self._cluster.preemptions.forget(uid)
-        if uid in self._failures:
-            del self._failures[uid]
-            if uid in self._later:
-                self._later.discard(uid)
-                self._cluster.preemptions.end(uid)
+        self._leave_by_s.pop(uid, None)
+        self._failures.pop(uid, None)
+        if uid in self._later:
+            self._later.discard(uid)
+            self._cluster.preemptions.end(uid)

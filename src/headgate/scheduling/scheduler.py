@@ -24,6 +24,7 @@ from headgate.scheduling.attempts import Attempts
 from headgate.scheduling.bindings import Bindings
 from headgate.scheduling.cluster import Cluster
 from headgate.scheduling.configuration.values import Configuration
+from headgate.scheduling.contending import Contending
 from headgate.scheduling.counters import Sample
 from headgate.scheduling.cycle import Cycle
 from headgate.scheduling.effects import Effect, Preempt, Result
@@ -116,6 +117,7 @@ class Scheduler:
             self._preempting,
             self.metrics,
         )
+        self._contending = Contending(queues, self.queue, self.cluster, cycles, self._conditions, self._preempting)
         self._notices = telling.Notices()
         self._exposed = telling.Notices(_EXPOSED_S)
         self._shapes = Shapes()
@@ -131,7 +133,6 @@ class Scheduler:
             self._report(pod)
         elif pod.terminal:
             self.pod_removed(pod.uid, now_s)
-            self._admitting.ended(pod)
         elif pod.node_name:
             self._arrived(pod, now_s)
         elif pod.deleting:
@@ -230,6 +231,7 @@ class Scheduler:
         """Try up to so many pods that may be tried now; fewer if there are no more."""
         effects, self._owed = self._owed, []
         effects += self._admitting.step(now_s)
+        effects += self._attempts.carry_out(self._contending.step(), now_s)
         effects += self._due(now_s)
         for _ in range(most):
             queued = self.queue.pop(now_s)
@@ -282,7 +284,9 @@ class Scheduler:
         return self._attempts.prepared(uid, problem, now_s)
 
     def preempted(self, done: Preempt, told: Collection[str], now_s: float, *, ok: bool) -> list[Effect]:
-        """Victims were told to go; see :meth:`Preempting.ended`."""
+        """Victims were told to go (see :meth:`Preempting.ended`): what they have of their queues is free at once."""
+        for uid in told:
+            self.queues.evicted(uid)
         return self._preempting.ended(done, told, ok=ok, now_s=now_s)
 
     # What is measured

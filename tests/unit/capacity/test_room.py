@@ -28,7 +28,8 @@ def test_a_gated_pod_of_high_priority_takes_the_place_of_a_lower_one_in_its_full
     house = House(a_queue("q", cpu=2), running("low"), running("high", priority=9), a_task("p", queue="q", priority=5))
     assert house.admit() == []
     assert house.queues.starving() == ["u-p"]
-    assert house.queues.make_room("u-p") == Room("q", ("u-p",), ("u-low",))
+    room = house.queues.make_room("u-p")
+    assert room == Room("q", ("u-p",), ("u-low",), {("q", "cpu"): 1000}, {"u-low": ("q", "root")})
 
 
 def test_a_victims_share_is_free_at_once_for_its_preemptor_u12_r12() -> None:
@@ -96,7 +97,9 @@ def test_nobody_goes_for_a_pod_that_fits_or_whose_queue_takes_nothing() -> None:
 def test_a_gang_asks_for_room_as_one() -> None:
     house = House(a_queue("q", cpu=3), *(running(f"low-{number}") for number in range(3)), a_group("g", "q", minimum=2))
     house.show(*(a_task(f"g-{number}", group="g", priority=5) for number in range(3)))
-    assert house.queues.make_room("u-g-0") == Room("q", ("u-g-0", "u-g-1"), ("u-low-0", "u-low-1"))
+    room = house.queues.make_room("u-g-0")
+    assert room is not None
+    assert (room.for_uids, room.victims) == (("u-g-0", "u-g-1"), ("u-low-0", "u-low-1"))
     assert house.queues.make_room("u-g-2") is None
 
 

@@ -63,3 +63,101 @@ def test_a_pod_that_says_so_does_not_have_to_go() -> None:
     world.show(a_gated_pod("p", priority=9))
     world.step()
     assert victims(world) == set()
+
+
+# -- Queues that are full ------------------------------------------------------------------------------------------
+
+
+def told_to_go(world: QueuedWorld) -> Preempt:
+    (found,) = (effect for effect in world.effects if isinstance(effect, Preempt))
+    return found
+
+
+def test_u13_a_gated_pod_makes_less_important_ones_of_its_full_queue_go_and_takes_their_place() -> None:
+    world = QueuedWorld(a_queue("q", "2"), nodes=[a_node("a", cpu="2")])
+    full_of(world, ("low", "q", 1), ("mid", "q", 5))
+    world.show(a_gated_pod("p", priority=9))
+    world.step()
+    found = told_to_go(world)
+    assert ({each.name for each in found.victims}, found.node_name) == ({"low"}, "a")
+    assert not world.lifts, "nothing is promised before they are told to go"
+    world.effects = world.scheduler.preempted(found, {"uid-low"}, world.now_s, ok=True)
+    world.step()
+    assert list(world.lifts) == ["p"]
+    world.lifted("p")
+    assert not world.statuses.get("p", "").startswith("Unschedulable"), "its node is promised to it"
+    world.remove("low")
+    world.step(60.0)
+    assert world.binds == {"p": "a"}
+
+
+def test_only_the_pods_that_are_needed_go_and_none_twice() -> None:
+    world = QueuedWorld(a_queue("q", "4"), nodes=[a_node("a", cpu="4")])
+    full_of(world, *((f"l{i}", "q", i) for i in range(4)))
+    world.show(a_gated_pod("p", "2", priority=9))
+    world.step()
+    assert victims(world) == {"l0", "l1"}
+    for _ in range(3):
+        world.step(1.0)
+        assert victims(world) == set()
+
+
+def test_a_node_with_room_is_taken_and_only_quota_is_made_free() -> None:
+    world = QueuedWorld(a_queue("q", "1"), nodes=[a_node("a", cpu="1"), a_node("b", cpu="4")])
+    full_of(world, ("low", "q", 1))
+    world.show(a_gated_pod("p", priority=9))
+    world.step()
+    found = told_to_go(world)
+    assert ({each.name for each in found.victims}, found.node_name) == ({"low"}, "b")
+
+
+def test_nobody_goes_if_that_would_not_be_enough_or_not_help_on_any_node() -> None:
+    world = QueuedWorld(a_queue("q", "2"), nodes=[a_node("a", cpu="2")])
+    full_of(world, ("low", "q", 1), ("peer", "q", 9))
+    world.show(a_gated_pod("p", "2", priority=9))
+    world.step()
+    assert victims(world) == set()
+    elsewhere = a_gated_pod("picky", priority=9, nodeSelector={"kind": "other"})
+    world.show(elsewhere)
+    world.step()
+    assert victims(world) == set()
+
+
+def test_a_full_ancestor_is_freed_by_reclaiming_what_a_sibling_has_too_much() -> None:
+    queues = (
+        a_queue("eng", "2"),
+        a_queue("poor", parent="eng", deserved={"cpu": "1"}),
+        a_queue("rich", parent="eng", deserved={"cpu": "1"}),
+    )
+    world = QueuedWorld(*queues, nodes=[a_node("a", cpu="8")], settings=RECLAIM)
+    full_of(world, ("r1", "rich", 5), ("r2", "rich", 6))
+    world.show(a_gated_pod("p", queue="poor"))
+    world.step()
+    assert victims(world) == {"r1"}
+
+
+def test_a_pod_that_must_not_preempt_waits() -> None:
+    world = QueuedWorld(a_queue("q", "1"), nodes=[a_node("a", cpu="8")])
+    full_of(world, ("low", "q", 1))
+    world.show(a_gated_pod("p", priority=9, preemptionPolicy="Never"))
+    world.step()
+    assert victims(world) == set()
+
+
+def test_a_preemptor_is_called_unschedulable_only_when_its_victims_do_not_leave_in_time() -> None:
+    world = QueuedWorld(a_queue("q"), nodes=[a_node("a", cpu="1")])
+    full_of(world, ("low", "q", 1))
+    world.show(a_gated_pod("p", priority=9))
+    world.step()
+    found = told_to_go(world)
+    said, stamp = dict(world.statuses), world.lifts["p"]
+    world.lifted("p")
+    said |= world.statuses
+    world.show(ungated(a_gated_pod("p", priority=9), stamp))
+    world.effects = world.scheduler.preempted(found, {"uid-low"}, world.now_s, ok=True)
+    for _ in range(5):
+        world.step(5.0)
+        said |= world.statuses
+    assert not said, "its node is promised to it"
+    world.step(6.0)
+    assert world.statuses["p"].startswith("Unschedulable: ")

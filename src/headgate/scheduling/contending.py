@@ -1,0 +1,121 @@
+"""Room in a full queue: a pod that waits for its queue makes others go, if then it would have both, quota and a node.
+
+The queues say who contends, what is lacking where, and in whose place it might come (``capacity/room.py``). Here a
+node is looked for on which that helps: one with room already, or one where the victims are. Victims are told to go as
+by any preemption; what they held is the queue's again when they have been told, and not before, so that no more is ever
+promised than there is. The node is promised to the pod meanwhile: to autoscalers it is not a shortage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from headgate.capacity.queues import Queues, Room
+from headgate.scheduling import telling
+from headgate.scheduling.bindings import Step
+from headgate.scheduling.cluster import Cluster
+from headgate.scheduling.contract import Nominated, Placement, Reason, Trial
+from headgate.scheduling.cycle import Cycle
+from headgate.scheduling.plugins.default_preemption_choice import choose
+from headgate.scheduling.plugins.default_preemption_victims import Victims, select_victims
+from headgate.scheduling.pod import Pod
+from headgate.scheduling.preempting import Preempting
+from headgate.scheduling.queue import SchedulingQueue
+
+_LACKING: Final = (Reason("its queue would still be full"),)
+
+
+class Contending:
+    def __init__(
+        self,
+        queues: Queues,
+        queue: SchedulingQueue[Pod],
+        cluster: Cluster,
+        cycles: Mapping[str, Cycle],
+        conditions: telling.Conditions,
+        preempting: Preempting,
+    ) -> None:
+        self._queues = queues
+        self._queue = queue
+        self._cluster = cluster
+        self._cycles = cycles
+        self._conditions = conditions
+        self._preempting = preempting
+
+    def step(self) -> Iterator[Step]:
+        for uid in self._queues.starving():
+            queued = self._queue.get(uid)
+            if queued is None or queued.pod.preemption_policy == "Never" or self._is_under_way(uid):
+                continue
+            room = self._queues.make_room(uid)
+            # A group waits until there is room: on which nodes it would be placed whole cannot be told beforehand.
+            found = self._find(queued.pod, room) if room is not None and room.for_uids == (uid,) else None
+            if found is not None:
+                self._queue.nominate(queued.pod, found.node_name)
+                yield from self._conditions.promised(queued.pod, found.node_name)
+                yield from self._preempting.begin(queued.pod, found)
+
+    def _is_under_way(self, uid: str) -> bool:
+        """Victims are being told to go for it, or were told and have not gone."""
+        under_way, matrix = self._cluster.preemptions, self._cluster.matrix
+        return uid in under_way or any(matrix.home(each) is not None for each in under_way.told(uid))
+
+    def _find(self, pod: Pod, room: Room) -> Nominated | None:
+        """Where the pod would fit if some of those went that may."""
+        cycle, budgets, matrix = self._cycles[pod.scheduler_name], self._cluster.budgets, self._cluster.matrix
+        by_row: dict[int, list[Pod]] = {}
+        for uid in room.rivals:
+            home = matrix.home(uid)
+            if home is not None:
+                by_row.setdefault(home, []).append(matrix.pods_on(home)[uid])
+        outcome = cycle.decide(pod)
+        if isinstance(outcome, Placement):
+            rivals = {each.uid: each for there in by_row.values() for each in there}
+            victims = tuple(rivals[uid] for uid in room.victims if uid in rivals)
+            return Nominated(outcome.node_name, victims) if len(victims) == len(room.victims) else None
+        candidates: dict[str, Victims] = {}
+        for row, there in sorted(by_row.items()):
+            name = matrix.node_of(there[0].uid)
+            if name in outcome.resolvable:
+                with cycle.trial(pod, row) as trial:
+                    found = select_victims(there, _Quota(room, trial), budgets)
+                if isinstance(found, Victims) and found.pods:
+                    candidates[name] = found
+        if not candidates:
+            return None
+        chosen = choose(candidates)
+        return Nominated(chosen, candidates[chosen].pods)
+
+
+class _Quota:
+    """A trial in which the queue has to have room, too."""
+
+    def __init__(self, room: Room, trial: Trial) -> None:
+        self._rivals = room.rivals
+        self._missing = dict(room.missing)
+        self._trial = trial
+
+    def __enter__(self) -> _Quota:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        """The node is its owner's to bring back to what it was."""
+
+    def put(self, pod: Pod, /) -> None:
+        self._count(pod, +1)
+        self._trial.put(pod)
+
+    def take(self, pod: Pod, /) -> None:
+        self._count(pod, -1)
+        self._trial.take(pod)
+
+    def reasons(self) -> tuple[Reason, ...]:
+        is_full = any(amount > 0 for amount in self._missing.values())
+        return _LACKING if is_full else self._trial.reasons()
+
+    def _count(self, pod: Pod, sign: int) -> None:
+        path = self._rivals[pod.uid]
+        for queue, resource in self._missing:
+            if queue in path:
+                self._missing[queue, resource] += sign * pod.shape.requests.get(resource, 0)
