@@ -5,22 +5,26 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
-from clusters import a_node
+from clusters import a_node, a_pod
 from harness.either import MAKES, started
 from harness.embedded import HEADGATE
-from harness.queues import install_crds
+from harness.objects import priority_class
+from harness.queues import QUEUES, a_queue, install_crds
 from harness.real import REPOSITORY
 from harness.scheduling import (
     SchedulerProcess,
     create_nodes,
+    create_pod,
     delete_pod,
     get_pod,
     is_bound,
     scheduled_reason,
+    send,
     wait_for,
 )
 from harness.server import Server
@@ -95,3 +99,31 @@ def test_a_conf_that_is_wrong_is_refused_with_its_line_before_anything_starts(se
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1
     assert f'{file}:10: tiers[1].plugins[0].name: Unsupported value: "tdm"' in done.stderr
+
+
+def test_u13_an_important_pod_behind_the_gate_takes_the_place_of_another_and_is_never_called_a_shortage(
+    server: Server, tmp_path: Path
+) -> None:
+    running = SchedulerProcess(server, tmp_path / "run.log", "--config", str(CONF), "--scheduler-name", "volcano")
+    send(server, "POST", "/apis/scheduling.k8s.io/v1/priorityclasses", priority_class("vital", 100))
+    send(server, "POST", QUEUES, a_queue("crowded", capability={"cpu": "4"}))
+
+    def pod(name: str, **spec: Any) -> dict[str, Any]:
+        made = a_pod(name, {"cpu": "4"}, schedulerName="volcano", nodeSelector={"kind": "crowded"}, **spec)
+        annotations = {GATE: "true", "scheduling.volcano.sh/queue-name": "crowded"}
+        return {**made, "metadata": {"name": name, "annotations": annotations}}
+
+    create_nodes(server, [a_node("node-c", cpu="4", labels={"kind": "crowded"})])
+    create_pod(server, pod("plain", schedulingGates=[{"name": GATE}]))
+    wait_for(lambda: is_bound(get_pod(server, "plain")), running)
+    create_pod(server, pod("vital", schedulingGates=[{"name": GATE}], priorityClassName="vital"))
+    wait_for(lambda: get_pod(server, "plain")["metadata"].get("deletionTimestamp"), running)
+    vital = wait_for(lambda: not (found := get_pod(server, "vital"))["spec"].get("schedulingGates") and found, running)
+    assert vital["status"]["nominatedNodeName"] == "node-c"
+    assert scheduled_reason(vital) != "Unschedulable"
+    assert asked(server, "explain", "pod", "vital")[3].endswith(
+        "node node-c is kept for it until other pods have left there"
+    )
+    delete_pod(server, "plain")
+    wait_for(lambda: is_bound(get_pod(server, "vital")), running)
+    running.stop()
