@@ -6,7 +6,20 @@ import os
 import platform
 import sys
 
-from bench import apiserver, controllers, creates, cycle, metrics, queues, scheduler, size, store, transport, waiting
+from bench import (
+    apiserver,
+    controllers,
+    creates,
+    cycle,
+    gate,
+    metrics,
+    queues,
+    scheduler,
+    size,
+    store,
+    transport,
+    waiting,
+)
 
 BENCHES = {
     "creates": creates.main,
@@ -20,8 +33,9 @@ BENCHES = {
     "waiting": waiting.main,
     "queues": queues.main,
     "scheduler": scheduler.main,
+    "gate": gate.main,
 }
-WITH_OPTIONS = {"scheduler": scheduler.main}
+WITH_OPTIONS = {"scheduler": scheduler.main, "gate": gate.main}
 
 
 def main() -> int:

@@ -94,6 +94,16 @@ class Cluster:
         """When every pod of the round had one."""
         return await self.until(lambda: self._none("spec.nodeName="), limit_s, "pods are left without a node")
 
+    async def bound(self, count: int, limit_s: float) -> float:
+        """When so many pods had one."""
+
+        async def enough() -> bool:
+            query = encode_query({"limit": str(count), "fieldSelector": "spec.nodeName!="})
+            answer = await self._send(Request("GET", PODS.collection(MEASURED), query, writes.ACCEPT))
+            return len(msgspec.json.decode(answer.body)["items"]) >= count
+
+        return await self.until(enough, limit_s, f"fewer than {count} pods have a node")
+
     async def until(self, happened: Callable[[], Awaitable[bool]], limit_s: float, otherwise: str) -> float:
         began_s = time.perf_counter()
         while not await happened():
