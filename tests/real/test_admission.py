@@ -195,6 +195,21 @@ def test_w6_with_the_feature_off_nothing_is_touched(tmp_path: Path) -> None:
         off.stop()
 
 
+def test_a_whole_cluster_opts_in_and_trusts_by_name(tmp_path: Path) -> None:
+    server = EmbeddedServer(tmp_path, flags=("--gate-all-pods", "--trusted-user", "alice"))
+    try:
+        prepare(server)
+        pod = create(server, "says-nothing")
+        assert (gates(pod), pod["metadata"]["annotations"]) == ([GATE], {OPT_IN: "true"})
+        assert gates(create(server, "declines", {OPT_IN: "false"})) == []
+        assert gates(create(server, "elsewhere", schedulerName="default-scheduler")) == []
+        stamp = {"metadata": {"annotations": {STAMP: "hers"}}}
+        assert sent(server, "PATCH", f"{PODS}/says-nothing", stamp, as_alice=True).status == 200
+    finally:
+        server.disconnect()
+        server.stop()
+
+
 def test_two_hundred_pods_at_once_are_all_gated(server: Server) -> None:
     def make(number: int) -> list[str]:
         return gates(create(server, f"many-{number}", {OPT_IN: "true"}, schedulingGates=[{"name": "x.example.com/a"}]))

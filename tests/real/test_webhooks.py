@@ -193,6 +193,19 @@ def test_when_the_webhooks_are_gone_pods_are_created_all_the_same(server: RealSe
         again.stop()
 
 
+def test_an_api_server_that_comes_back_finds_them(server: RealServer, tmp_path: Path) -> None:
+    webhooks = WebhookProcess(server, tmp_path / "w.log")
+    try:
+        server.kill()
+        server.restart()
+        assert gated(server)
+        right = configuration(server, MUTATING)
+        assert sent(server, "PATCH", MUTATING, {"webhooks": []}).status == 200
+        wait_for(lambda: configuration(server, MUTATING) == right, webhooks)
+    finally:
+        webhooks.stop()
+
+
 def test_it_says_when_it_is_ready_and_ends_quietly_at_ctrl_c(server: RealServer, tmp_path: Path) -> None:
     (metrics,) = free_ports(1)
     webhooks = WebhookProcess(server, tmp_path / "w.log", "--metrics-listen", f"127.0.0.1:{metrics}")
