@@ -177,20 +177,25 @@ def test_a_pod_that_slipped_past_the_webhook_buys_nothing_until_its_queue_has_ro
     assert world.machines("slipped") == 2
 
 
-def test_a_preemption_buys_no_machine(world: World) -> None:
-    world.queue("preempted", "2")
-    send(world.server, "POST", PRIORITY_CLASSES, a_priority_class("urgent", 1000))
+@pytest.mark.parametrize("limit", ["1", "2"], ids=["for its queue's room", "for a node"])
+def test_a_preemption_buys_no_machine(world: World, limit: str) -> None:
+    """The urgent pod is gated when it comes. Its queue is full, or has room and the only machine has none."""
+    story = f"preempted-{limit}"
+    victim, urgent = f"{story}-victim", f"{story}-urgent"
+    world.queue(story, limit)
+    send(world.server, "POST", PRIORITY_CLASSES, a_priority_class(story, 1000))
     slow = {STOP_AFTER: "25s"}  # more than enough for Karpenter to plan while the victim ends
-    world.pod("preempted", "preempted-victim", gated=True, annotations=slow)
-    world.until_bound("preempted-victim")
-    world.pod("preempted", "preempted-urgent", gated=True, priorityClassName="urgent")
-    world.until(lambda: "deletionTimestamp" in get_pod(world.server, "preempted-victim")["metadata"])
+    world.pod(story, victim, gated=True, annotations=slow)
+    world.until_bound(victim)
+    world.pod(story, urgent, gated=True, priorityClassName=story)
+    world.until(lambda: "deletionTimestamp" in get_pod(world.server, victim)["metadata"])
     world.settle()
-    assert not is_bound(get_pod(world.server, "preempted-urgent"))
-    assert world.machines("preempted") == 1
-    patch_pod(world.server, "preempted-victim", {"metadata": {"annotations": {STOP_AFTER: "0s"}}})
-    world.until_bound("preempted-urgent")
-    assert world.machines("preempted") == 1
+    waiting = get_pod(world.server, urgent)
+    assert (is_bound(waiting), scheduled_reason(waiting) == "Unschedulable") == (False, False)
+    assert world.machines(story) == 1
+    patch_pod(world.server, victim, {"metadata": {"annotations": {STOP_AFTER: "0s"}}})
+    world.until_bound(urgent)
+    assert world.machines(story) == 1
 
 
 def test_beside_a_cluster_in_one_process_it_buys_the_same_machines(karpenter_binaries: Path, tmp_path: Path) -> None:
