@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from headgate.capacity.names import GATE
-from headgate.capacity.queue import read_queue
+from headgate.capacity.queue import Queue, read_queue
 from headgate.capacity.queues import Queues, Why
 from headgate.capacity.stamp import Stamp
 from headgate.capacity.task import Task
@@ -23,6 +23,8 @@ from property.slow_queues import ROOT, Group, Pod, SlowQueues
 from queueing import a_group, a_queue
 
 _FOREIGN = "example.com/hold"
+_DEFAULT = Queue("default")
+"""It is there whether anybody made it or not."""
 _QUEUES = ("default", "a", "b", "a1", "a2", "deep")
 _LEAVES = ("default", "a1", "deep", "deep")
 _GROUPS = ("g", "h")
@@ -74,6 +76,7 @@ class World:
         wire = a_queue(
             name,
             cpu=capability,
+            capability=self.draw(st.sampled_from([{}, {}, {"memory": 2}])),
             parent="" if name == ROOT else parent,
             deserved=None if deserved is None else {"cpu": deserved},
             guarantee=None if guarantee is None else {"cpu": guarantee},
@@ -88,6 +91,8 @@ class World:
     def fell(self, name: str) -> None:
         if name in self.wires:
             del self.wires[name], self.slow.queues[name]
+            if name == _DEFAULT.name:
+                self.slow.queues[name] = _DEFAULT
             self.each("queue_removed", name)
 
     def regroup(self, name: str) -> None:

@@ -32,7 +32,7 @@ def admit(book: Book, now_s: float, most: int) -> list[Grant]:
         first = book.grants.first()
         if first is None:
             break
-        queue, unit, _ = first
+        queue, unit = first
         gang = None if isinstance(unit, str) else book.gangs[unit]
         uids = (unit,) if isinstance(unit, str) else gang.entry[2] if gang is not None and gang.entry else ()
         _promise(book, queue, uids, at)

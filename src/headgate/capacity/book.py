@@ -12,7 +12,7 @@ from typing import Final
 from headgate.capacity.groups import Gang
 from headgate.capacity.ledger import Column, Ledger
 from headgate.capacity.line import Line
-from headgate.capacity.lineup import Lineup
+from headgate.capacity.lineup import Lineup, Unit
 from headgate.capacity.names import DEFAULT
 from headgate.capacity.order import Key, Order
 from headgate.capacity.phases import PENDING
@@ -38,8 +38,8 @@ class Book:
         self.gangs: dict[tuple[str, str], Gang] = {}
         self.namespaces: dict[str, str] = {}
         self.unfixed: dict[str, set[str]] = {}  # by namespace: whose queue could not be told for good yet
-        self.grants = Lineup(GrantViews(order, self.tree, self.ledger))
-        self.enqueues = Lineup(EnqueueViews(order, self.tree, self.ledger))
+        self.grants = Lineup(GrantViews(order, self.tree, self.ledger), self._ask_of_unit)
+        self.enqueues = Lineup(EnqueueViews(order, self.tree, self.ledger), self._ask_of_group)
         self.lines: list[Line] = []
         self.put_off: Heap[str] = Heap()
         self.stirred: dict[str, None] = {}
@@ -229,6 +229,16 @@ class Book:
         if unit:
             gang.entry = (gang.place, self.sum_up(unit), unit)
             self.grants.put(gang.place, gang.key, gang.entry[1], key)
+
+    def _ask_of_unit(self, unit: Unit) -> Ask:
+        if isinstance(unit, str):
+            return self.records[unit].ask or ()
+        entry = self.gangs[unit].entry
+        return () if entry is None else entry[1]
+
+    def _ask_of_group(self, unit: Unit) -> Ask:
+        asks_in = None if isinstance(unit, str) else self.gangs[unit].asks_in
+        return () if asks_in is None else asks_in[1]
 
     def sum_up(self, uids: tuple[str, ...]) -> Ask:
         total: dict[str, int] = {}

@@ -29,7 +29,7 @@ class Line:
         settle: Callable[[], None],
     ) -> None:
         self._order = order
-        self._lineup = Lineup(views)
+        self._lineup = Lineup(views, lambda unit: _ANY)
         self._record = records
         self._job_key = job_key
         self._settle = settle

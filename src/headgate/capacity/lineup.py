@@ -1,16 +1,16 @@
 """Who is next: units that wait in the leaves of the queue tree, found in exact order without looking at the others.
 
-Units with equal asks stand in one heap per queue. Every queue knows, for each kind of ask, which of its children have
-such a unit that fits all the way up to them, in the order of queues; so the next unit is found by walking down once,
-and a queue that is full by itself is not looked at until it changes. A change costs the depth of its queue times the
-kinds of ask there, however many units wait.
+Units stand in one heap per queue and kind of ask; what a queue does not limit makes no difference there. Every queue
+knows, for each kind, which of its children have such a unit that fits all the way up to them, in the order of queues;
+so the next unit is found by walking down once, and a queue that is full by itself is not looked at until it changes. A
+change costs the depth of its queue times the kinds of ask there, however many units wait.
 
 What fits, and in which order queues stand, is asked of a :class:`Views`; nothing is decided here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any, Protocol
 
@@ -38,48 +38,67 @@ class Views(Protocol):
         """Whether units of this very queue may come up."""
         ...
 
+    def limited(self, queue: str) -> frozenset[str]:
+        """The resources that this queue, or one above it, limits. Whoever stands below limits these, too."""
+        ...
+
     def fits(self, queue: str, ask: Ask) -> bool:
         """Whether this queue, leaving its ancestors aside, has room."""
         ...
 
 
 class _Desk:
-    """``units`` wait here; ``children`` have some. ``shown``: the asks under which the parent lists this queue, as
-    ``parent`` and ``key`` say."""
+    """``units`` wait here; ``children`` have some; both by kind: the part of an ask that is ``limited`` here.
 
-    __slots__ = ("children", "key", "parent", "shown", "units")
+    ``shown``: the kinds of which there is one that fits. ``listed``: the kinds under which the parent lists this queue,
+    as ``parent`` and ``key`` say."""
 
-    def __init__(self) -> None:
+    __slots__ = ("children", "key", "limited", "listed", "parent", "shown", "units")
+
+    def __init__(self, limited: frozenset[str]) -> None:
+        self.limited = limited
         self.units: dict[Ask, Heap[Unit]] = {}
         self.children: dict[Ask, Heap[str]] = {}
         self.shown: frozenset[Ask] = frozenset()
+        self.listed: frozenset[Ask] = frozenset()
         self.parent = ROOT
         self.key: Key = ()
 
+    def kind(self, ask: Ask) -> Ask:
+        limited = self.limited
+        return tuple(each for each in ask if each[0] in limited)
+
 
 class Lineup:
-    def __init__(self, views: Views) -> None:
+    """``ask_of`` tells what a unit that was put in asks for."""
+
+    def __init__(self, views: Views, ask_of: Callable[[Unit], Ask]) -> None:
         self._views = views
+        self._ask_of = ask_of
         self._desks: dict[str, _Desk] = {}
         self._stale: set[str] = set()
 
     def put(self, queue: str, unit: Unit, ask: Ask, key: Key) -> None:
         """The unit waits here, or its key is another now. Whoever asks for something else is discarded first."""
         desk = self._desk(queue)
-        heap = desk.units.get(ask)
+        kind = desk.kind(ask)
+        heap = desk.units.get(kind)
         if heap is None:
-            heap = desk.units[ask] = Heap()
+            heap = desk.units[kind] = Heap()
             self._stale.add(queue)
         heap.put(unit, key)
 
     def discard(self, queue: str, unit: Unit, ask: Ask) -> None:
         desk = self._desks.get(queue)
-        heap = None if desk is None else desk.units.get(ask)
-        if desk is None or heap is None:
+        if desk is None:
+            return
+        kind = desk.kind(ask)
+        heap = desk.units.get(kind)
+        if heap is None:
             return
         heap.discard(unit)
         if not heap:
-            del desk.units[ask]
+            del desk.units[kind]
             self._stale.add(queue)
 
     def touch(self, queue: str) -> None:
@@ -87,33 +106,32 @@ class Lineup:
         if queue in self._desks:
             self._stale.add(queue)
 
-    def first(self) -> tuple[str, Unit, Ask] | None:
-        """The unit that is next: queue, unit, ask."""
+    def first(self) -> tuple[str, Unit] | None:
+        """The unit that is next, and its queue."""
         self._refresh()
         root = self._desks.get(ROOT)
         if root is None:
             return None
-        asks = [ask for ask in {**root.children, **root.units} if self._views.fits(ROOT, ask)]
-        return self._descend(ROOT, root, asks)
+        kinds = {kind for kind in (*root.children, *root.units) if self._views.fits(ROOT, kind)}
+        return self._descend(ROOT, root, kinds)
 
-    def _descend(self, name: str, desk: _Desk, asks: list[Ask]) -> tuple[str, Unit, Ask] | None:
+    def _descend(self, name: str, desk: _Desk, kinds: set[Ask]) -> tuple[str, Unit] | None:
         while True:
             if desk.units and self._views.may_take(name):
-                heads = [(head[0], ask, head[1]) for ask in asks if (head := _head(desk.units, ask)) is not None]
+                heads = [head for kind in kinds if (head := _head(desk.units, kind)) is not None]
                 if heads:
-                    _, ask, unit = min(heads)
-                    return name, unit, ask
-            children = [head for ask in asks if (head := _head(desk.children, ask)) is not None]
+                    return name, min(heads)[1]
+            children = [head for kind in kinds if (head := _head(desk.children, kind)) is not None]
             if not children:
                 return None
-            _, name = min(children)
+            above, (_, name) = desk, min(children)
             desk = self._desks[name]
-            asks = [ask for ask in asks if ask in desk.shown]
+            kinds = {kind for kind in desk.shown if above.kind(kind) in kinds}
 
     def head(self, queue: str) -> Unit | None:
         """Whoever waits in this very queue and comes first, whether there is room or not."""
         desk = self._desks.get(queue)
-        heads = [] if desk is None else [head for ask in desk.units if (head := _head(desk.units, ask)) is not None]
+        heads = [] if desk is None else [head for kind in desk.units if (head := _head(desk.units, kind)) is not None]
         return min(heads)[1] if heads else None
 
     def count(self, queue: str) -> int:
@@ -129,21 +147,37 @@ class Lineup:
     def _desk(self, queue: str) -> _Desk:
         desk = self._desks.get(queue)
         if desk is None:
-            desk = self._desks[queue] = _Desk()
+            desk = self._desks[queue] = _Desk(self._views.limited(queue))
         return desk
 
     def _refresh(self) -> None:
         """Bring what parents list up to date, from the deepest queue upwards."""
+        for name in list(self._stale):
+            self._sort_anew(name)
         while self._stale:
             by_depth: dict[int, list[str]] = {}
             for name in self._stale:
                 by_depth.setdefault(self._views.depth(name), []).append(name)
-            deepest = max(by_depth)
-            names = by_depth[deepest]
+            names = by_depth[max(by_depth)]
             self._stale.difference_update(names)
             for name in names:
                 if name != ROOT:
                     self._show(name)
+
+    def _sort_anew(self, name: str) -> None:
+        """Other resources are limited than before: the kinds are others."""
+        desk, limited = self._desks.get(name), self._views.limited(name)
+        if desk is None or desk.limited == limited:
+            return
+        desk.limited = limited
+        units, desk.units = desk.units, {}
+        for heap in units.values():
+            for key, unit in heap.entries():
+                self.put(name, unit, self._ask_of(unit), key)
+        children, desk.children = desk.children, {}
+        for child in {each for listed in children.values() for each in listed}:
+            self._desks[child].listed = frozenset()
+            self._stale.add(child)
 
     def _show(self, name: str) -> None:
         views, desk = self._views, self._desks.get(name)
@@ -152,34 +186,37 @@ class Lineup:
         found = set(desk.children)
         if views.may_take(name):
             found.update(desk.units)
-        asks = frozenset(ask for ask in found if views.fits(name, ask))
         parent, key = views.parent(name), views.key(name)
         if parent != desk.parent:
-            self._hide(name, desk, desk.shown)
-            desk.parent, desk.shown = parent, frozenset()
-        self._hide(name, desk, desk.shown - asks)
-        for ask in asks if key != desk.key else asks - desk.shown:
-            listed = self._desk(parent).children
-            if ask not in listed:
-                listed[ask] = Heap()
-                self._stale.add(parent)
-            listed[ask].put(name, key)
-        desk.shown, desk.key = asks, key
+            self._hide(name, desk, desk.listed)
+            desk.parent, desk.listed = parent, frozenset()
+        desk.shown = frozenset(kind for kind in found if views.fits(name, kind))
+        kinds: frozenset[Ask] = frozenset()
+        if desk.shown:
+            above = self._desk(parent)
+            kinds = frozenset(map(above.kind, desk.shown))
+            for kind in kinds if key != desk.key else kinds - desk.listed:
+                if kind not in above.children:
+                    above.children[kind] = Heap()
+                    self._stale.add(parent)
+                above.children[kind].put(name, key)
+        self._hide(name, desk, desk.listed - kinds)
+        desk.listed, desk.key = kinds, key
         if not desk.units and not desk.children:
             del self._desks[name]
 
-    def _hide(self, name: str, desk: _Desk, asks: frozenset[Ask]) -> None:
+    def _hide(self, name: str, desk: _Desk, kinds: frozenset[Ask]) -> None:
         parent = self._desks.get(desk.parent)
-        for ask in asks:
-            heap = None if parent is None else parent.children.get(ask)
+        for kind in kinds:
+            heap = None if parent is None else parent.children.get(kind)
             if parent is None or heap is None:
                 continue
             heap.discard(name)
             if not heap:
-                del parent.children[ask]
+                del parent.children[kind]
                 self._stale.add(desk.parent)
 
 
-def _head(heaps: dict[Ask, Heap[Unit]] | dict[Ask, Heap[str]], ask: Ask) -> tuple[Key, Any] | None:
-    heap = heaps.get(ask)
+def _head(heaps: dict[Ask, Heap[Unit]] | dict[Ask, Heap[str]], kind: Ask) -> tuple[Key, Any] | None:
+    heap = heaps.get(kind)
     return None if heap is None else heap.first()

@@ -36,6 +36,9 @@ class PlainViews:
     def may_take(self, queue: str) -> bool:
         return True
 
+    def limited(self, queue: str) -> frozenset[str]:
+        return frozenset()
+
     def fits(self, queue: str, ask: Ask) -> bool:
         return True
 
@@ -47,6 +50,9 @@ class GrantViews(PlainViews):
 
     def may_take(self, queue: str) -> bool:
         return self._tree.branches.get(queue, _NOWHERE).may_grant
+
+    def limited(self, queue: str) -> frozenset[str]:
+        return frozenset(self._tree.branches.get(queue, _NOWHERE).limits)
 
     def fits(self, queue: str, ask: Ask) -> bool:
         limits = self._tree.branches.get(queue, _NOWHERE).limits
