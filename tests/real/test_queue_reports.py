@@ -18,7 +18,7 @@ from clusters import a_node, a_pod
 from harness.either import MAKES, started
 from harness.queues import QUEUES, a_group, a_queue, install_crds, take_down
 from harness.scheduling import SchedulerProcess, create_nodes, is_bound, send, wait_for
-from harness.server import Server
+from harness.server import JSON_TYPE, Server
 from headgate.capacity.names import GATE, GROUP_NAMES, OPT_IN, QUEUE_NAME
 from headgate.capacity.reporting import INTERVALS_S
 
@@ -198,6 +198,28 @@ def test_hard_topology_is_shown_on_the_group_as_not_supported(place: Place) -> N
     (said,) = (each for each in status["conditions"] if each["type"] == "Supported")
     assert (said["status"], said["reason"]) == ("False", "NotSupported")
     assert said["message"].startswith("spec.networkTopology: hard network topology is not supported")
+
+
+def test_a_queue_that_breaks_a_rule_is_refused_or_where_nobody_refuses_it_stops_its_branch_alone(place: Place) -> None:
+    wrong = a_queue("wrong", capability={"cpu": "1"}, deserved={"cpu": "2"})
+    answer = place.server.request("POST", QUEUES, JSON_TYPE, json.dumps(wrong).encode())
+    text = "spec.deserved.cpu: 2 is more than 1, its capability"
+    if place.server.name == "embedded":
+        assert answer.status == 403
+        assert text in answer.json()["message"]
+        return
+    assert answer.status == 201
+    place.queue("under", parent="wrong")
+    said = place.wait(f"{QUEUES}/under", lambda status: says(status.get("conditions") or [], "Valid") != "")
+    assert said["conditions"][0]["message"] == f"queue wrong: {text}"
+    place.pod("stopped", queue="under")
+    place.pod("fine", queue="default")
+    wait_for(lambda: is_bound(place.pods()["fine"]), place.scheduler)
+    assert place.pods()["stopped"]["spec"]["schedulingGates"] == [{"name": GATE}]
+    send(place.server, "PATCH", f"{QUEUES}/wrong", {"spec": {"capability": {"cpu": "2"}}}, MERGE)
+    wait_for(lambda: is_bound(place.pods()["stopped"]), place.scheduler)
+    place.wait(f"{QUEUES}/under", lambda status: status["conditions"] == [])
+    place.delete("stopped", "fine")
 
 
 def test_a_hundred_pods_are_few_writes_to_their_queue(place: Place) -> None:
