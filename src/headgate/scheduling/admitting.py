@@ -99,6 +99,14 @@ class Admitting:
         self._refusals.pop(uid, None)
         self._releasing.discard(uid)
 
+    def ended(self, pod: Pod) -> None:
+        """A member that succeeded still counts for its gang, as long as it exists: who comes for one that failed would
+        otherwise wait for the others for ever."""
+        if pod.succeeded and pod.scheduler_name in self._names:
+            task = task_of(pod, enabled=self._enabled)
+            if task.group:
+                self.queues.task_applied(task)
+
     # The step
 
     def step(self, now_s: float) -> list[Effect]:

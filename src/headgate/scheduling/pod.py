@@ -52,6 +52,7 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     nominated_node: str = ""
     deleting: bool = False
     terminal: bool = False
+    succeeded: bool = False
     generation: int = 0
     scheduled: Scheduled | None = None
     preemption_policy: str = ""
@@ -99,6 +100,7 @@ def _read(wire: Mapping[str, Any], shapes: Shapes, annotations: Collection[str])
         nominated_node=status.get("nominatedNodeName") or "",
         deleting=metadata.get("deletionTimestamp") is not None,
         terminal=status.get("phase") in TERMINAL_PHASES,
+        succeeded=status.get("phase") == "Succeeded",
         generation=metadata.get("generation") or 0,
         scheduled=_read_scheduled(status.get("conditions")),
         preemption_policy=intern(spec.get("preemptionPolicy") or ""),

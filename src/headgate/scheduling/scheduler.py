@@ -133,6 +133,7 @@ class Scheduler:
             self._report(pod)
         elif pod.terminal:
             self.pod_removed(pod.uid, now_s)
+            self._admitting.ended(pod)
         elif pod.node_name:
             self._arrived(pod, now_s)
         elif pod.deleting:

@@ -27,4 +27,5 @@ def task_of(pod: Pod, *, enabled: bool = True) -> Task:
         stamp=fields.stamp,
         node_name=pod.node_name,
         leaving=pod.deleting or pod.terminal,
+        succeeded=pod.succeeded,
     )

@@ -62,3 +62,27 @@ def test_a_gang_of_one_is_as_good_as_a_pod_without_a_group() -> None:
     assert world.taken("a") == 1
     assert list(said) == ["g-1"]
     assert "gang" not in said["g-1"]
+
+
+def test_a_member_that_succeeded_counts_for_its_gang_until_it_is_deleted() -> None:
+    """Else whoever comes for one that failed would wait for a gang that can never be whole again."""
+    world = QueuedWorld(a_queue("q", "8"))
+    world.show_groups(a_group("g", 2))
+    done = a_gated_pod("g-0", group="g", gates=(), nodeName="a")
+    done["status"] = {"phase": "Succeeded"}
+    world.show(done, a_gated_pod("g-1", group="g"))
+    world.step()
+    assert world.lifts.keys() == {"g-1"}
+    assert world.scheduler.queues.usage("q").allocated == {"cpu": 1000}
+
+
+def test_a_member_that_succeeded_and_was_deleted_counts_no_longer() -> None:
+    world = QueuedWorld(a_queue("q", "8"))
+    world.show_groups(a_group("g", 2))
+    done = a_gated_pod("g-0", group="g", gates=(), nodeName="a")
+    done["status"] = {"phase": "Succeeded"}
+    world.show(done)
+    world.scheduler.pod_removed("uid-g-0", world.now_s)
+    world.show(a_gated_pod("g-1", group="g"))
+    world.step()
+    assert not world.lifts
