@@ -161,12 +161,12 @@ def _holds(
         held.why is Why.WAITING_TURN and scheduled.get("reason") == conditions.UNSCHEDULABLE
     ):
         position = queues.position(about.uid) if queues is not None and held.why in _IN_LINE else None
-        yield _queue_hold(held, position), _next_of(held, about, position)
+        yield _queue_hold(held, about.group, position), _next_of(held, about, position)
     elif not strange:
         yield _said(pod, about, scheduled)
 
 
-def _queue_hold(held: Held, position: int | None) -> Hold:
+def _queue_hold(held: Held, group: str, position: int | None) -> Hold:
     kind = "group" if held.why in _GROUP_WHYS else "queue"
     numbers = (
         [amount_text(held.resource, each) for each in (held.asked, held.used, held.limit)] if held.resource else []
@@ -174,7 +174,7 @@ def _queue_hold(held: Held, position: int | None) -> Hold:
     asked, used, limit = numbers or ("", "", "")
     return Hold(
         kind,
-        held.queue,
+        group if kind == "group" else held.queue,
         held.message,
         why=held.why.value,
         blocker=held.blocker,

@@ -112,6 +112,13 @@ def test_every_reason_says_what_has_to_happen(task: Any, words: str, request: py
     assert words in about.next[0]
 
 
+def test_what_holds_a_pod_of_a_group_is_named_by_its_group() -> None:
+    pod = a_pod("p")
+    pod["metadata"]["annotations"] = {**(pod["metadata"].get("annotations") or {}), GROUP_NAMES[0]: "pair"}
+    house = House(*TREE, a_group("pair", "a", minimum=2), a_task("p", group="pair"))
+    assert [(each.kind, each.name) for each in told(house, pod).holds] == [("group", "pair")]
+
+
 def test_a_removal_that_was_refused_and_a_turn_that_was_lost_say_so() -> None:
     house = House(*TREE, a_task("p", queue="a"))
     house.admit()
