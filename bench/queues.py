@@ -28,7 +28,9 @@ _ADMISSIONS: Final = 100
 
 
 def _queue(name: str, parent: str, cpu: int) -> dict[str, Any]:
-    spec = {"parent": parent, "capability": {"cpu": str(cpu)}, "deserved": {"cpu": str(max(cpu // 2, 1))}}
+    # Memory is limited, if widely: asks that differ only in what nobody limits would be of one kind.
+    limits = {"cpu": str(cpu), "memory": "1Pi"}
+    spec = {"parent": parent, "capability": limits, "deserved": {"cpu": str(max(cpu // 2, 1))}}
     return {"metadata": {"name": name}, "spec": spec, "status": {"state": "Open"}}
 
 

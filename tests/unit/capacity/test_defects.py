@@ -10,6 +10,7 @@ import pytest
 
 from headgate.capacity.ledger import Account, Ledger
 from headgate.capacity.queues import Queues, Why
+from headgate.capacity.settings import DEFAULTS, Plugin
 from queueing import House, a_group, a_queue, a_stamp, a_task, amounts, stamped
 
 
@@ -148,6 +149,40 @@ def _calls_of_one_admission(promised: int) -> int:
     finally:
         sys.setprofile(None)
     return count
+
+
+def test_a_member_without_a_node_does_not_keep_later_members_from_being_looked_at_u15() -> None:
+    house = House(a_queue("q", cpu=3), a_group("g", "q"), a_task("g-0", group="g", opted_in=False))
+    assert house.admit() == ["g-0"]
+    house.queues.unplaced("u-g-0")
+    house.show(a_task("g-1", group="g"), a_task("g-2", group="g"))
+    assert house.admit() == ["g-1", "g-2"]
+
+
+def test_proportion_reserves_too_u18() -> None:
+    by_weight = msgspec.structs.replace(DEFAULTS, tiers=((Plugin("priority"), Plugin("gang"), Plugin("proportion")),))
+    house = House(a_queue("q", cpu=1), a_task("p1", queue="q"), a_task("p2", queue="q"), settings=by_weight)
+    assert house.admit() == ["p1"]
+    assert house.use("q") == (0, 1000)
+    assert house.why("p2") is Why.FULL
+
+
+def test_a_pod_that_lost_its_turn_after_its_gate_was_lifted_is_held_and_told_why_u19() -> None:
+    """No gate can be added again: it is the scheduler that hides it, for this reason."""
+    house = House(a_queue("q", cpu=2), stamped(a_task("p", "2", queue="q"), "q"))
+    house.show(a_queue("q", cpu=1))
+    held = house.queues.held("u-p")
+    assert held is not None
+    assert (held.why, held.blocker, held.resource) == (Why.LOST_TURN, "q", "cpu")
+
+
+def test_promises_count_when_groups_are_let_in_and_in_shares_and_usage_u20() -> None:
+    house = House(a_queue("q", cpu=3, deserved=amounts(cpu=2)), stamped(a_task("p", "2", queue="q"), "q"))
+    house.show(a_group("g", "q", minResources=amounts(cpu=2)), a_task("g-0", "2", group="g"))
+    assert house.admit() == []
+    assert house.why("g-0") is Why.NOT_INQUEUE
+    usage = house.queues.usage("q")
+    assert (usage.reserved, usage.share) == ({"cpu": 2000}, 1.0)
 
 
 # What #5405 asks of reservations.
