@@ -7,6 +7,7 @@ when somebody next looks. ``intake.py`` brings the API's facts, ``admitting.py``
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Final
 
 from headgate.capacity.groups import Gang
@@ -46,6 +47,7 @@ class Book:
         self.changed: dict[str, None] = {}
         self.entered: dict[tuple[str, str], None] = {}
         self.on_nodes: dict[str, dict[str, Record]] = {}  # by queue: pods that have a node
+        self.ranks: dict[str, Counter[int]] = {}  # by queue: how many of them have which priority
         self.restless: dict[str, None] = {}  # queues in which something changed since somebody looked who starves
         self.promises = Promises(self.tree, self.ledger, self.stir)
         self._stale: dict[tuple[str, str], Gang] = {}
@@ -73,6 +75,10 @@ class Book:
             self.promises.remove(record)
         elif standing is Standing.ALLOCATED:
             del self.on_nodes[record.place][uid]
+            ranks = self.ranks[record.place]
+            ranks[record.task.priority] -= 1
+            if not ranks[record.task.priority]:
+                del ranks[record.task.priority]
         elif standing is Standing.PUT_OFF:
             self.put_off.discard(uid)
         elif record.ask is not None:
@@ -97,6 +103,7 @@ class Book:
             self.promises.add(record)
         elif standing is Standing.ALLOCATED:
             self.on_nodes.setdefault(record.place, {})[task.uid] = record
+            self.ranks.setdefault(record.place, Counter())[task.priority] += 1
         elif standing is Standing.PUT_OFF and record.put_off is not None:
             self.put_off.put(task.uid, record.put_off[0])
         elif standing is Standing.WAITING and not task.group:

@@ -41,8 +41,12 @@ def make_room(book: Book, rules: Rules, uid: str) -> Room | None:
     missing = _find_missing(book, record.place, ask)
     if uid not in uids or not missing:
         return None
-    highest = next(name for name in reversed(book.tree.path(record.place)) if any(name == at for at, _ in missing))
-    there = [_resident(each) for each in sorted(_on_nodes_below(book, highest), key=_least_important)]
+    top = record.place
+    if rules.may_reclaim(book, record, dict(ask)):
+        top = next(name for name in reversed(book.tree.path(record.place)) if any(name == at for at, _ in missing))
+    elif not rules.may_preempt(book, record):
+        return None  # as in most queues that are full: nobody has to be looked at
+    there = [_resident(each) for each in sorted(_on_nodes_below(book, top), key=_least_important)]
     found = rules.find(book, record, there, dict(ask))
     chosen = _choose(book, missing, (book.records[each] for each in found))
     if not chosen:

@@ -55,6 +55,10 @@ class Rules:
         """Whether an answer may change though nothing on the node does."""
         return self._reclaims or GANG in self._protects["preemptable"]
 
+    def may_preempt(self, book: Book, record: Record) -> bool:
+        """Whether there is anybody less important in its queue. A cluster has few priorities."""
+        return self._preempts and any(rank < record.task.priority for rank in book.ranks.get(record.place, ()))
+
     def find(self, book: Book, record: Record, there: Sequence[Resident], asked: Amounts | None = None) -> list[str]:
         """Of those on one node, whom this pod may make go. ``asked``: for its gang, if it does not ask alone."""
         asked = record.task.requests if asked is None else asked
@@ -68,17 +72,17 @@ class Rules:
                 if _is_member_of_same(record, other) or not self._may_go(each, other, "preemptable", spared):
                     continue
                 found.append(each.uid)
-        if self._reclaims and self.may_reclaim(book, record, asked):
+        if self.may_reclaim(book, record, asked):
             found += self._find_over(book, record, there, asked, spared)
         return found
 
     def may_reclaim(self, book: Book, record: Record, asked: Amounts) -> bool:
         """Whether its queue stays within its limit, and it, or one near above it, within what it deserves on something
         that is asked for."""
+        if not self._reclaims or not _is_within_limit(book, record, asked):
+            return False
         path = book.tree.path(record.place)[: self._levels + 1]
-        return _is_within_limit(book, record, asked) and any(
-            _deserves(book, name, asked) for name in path if name != ROOT
-        )
+        return any(_deserves(book, name, asked) for name in path if name != ROOT)
 
     def _find_over(
         self,
