@@ -155,27 +155,29 @@ class SlowQueues:
         group, ready = self.groups[name], self.ready(name)
         priority = max((pod.task.priority for pod in self.members(name)), default=0)
         lacks = ready < group.minimum
-        limits = {r: limit for r in ("cpu", "memory") if (limit := self.limit(group.queue, r)) is not None}
-        held = self.group_held(name)
-        if limits:
-            share = max(ratio(held.get(r, 0), limit) for r, limit in limits.items())
-        else:
-            share = max((a / (1000 if r == "cpu" else 4 << 30) for r, a in held.items()), default=0.0)
+        share = self.job_share(group.queue, self.group_held(name))
         return (not (ready and lacks), -priority, int(not lacks), share, group.created_s, "ns", name, "")
 
+    def job_share(self, queue: str, held: Amounts) -> float:
+        limits = {r: limit for r in ("cpu", "memory") if (limit := self.limit(queue, r)) is not None}
+        if limits:
+            return max(ratio(held.get(r, 0), limit) for r, limit in limits.items())
+        return max((a / (1000 if r == "cpu" else 4 << 30) for r, a in held.items()), default=0.0)
+
     def queue_keys(self, name: str) -> tuple[Any, ...]:
-        keys = []
-        for each in self.path(name)[:-1][::-1]:
-            queue, used = self.queues[each], self.used(each)
-            deserved = {
-                r: min(a, limit) if (limit := self.limit(each, r)) is not None else a for r, a in queue.deserved.items()
-            }
-            for r, a in queue.guarantee.items():
-                deserved[r] = max(deserved.get(r, 0), a)
-            has = any(deserved.values())
-            share = max(ratio(used.get(r, 0), a) for r, a in deserved.items()) if has else 1.0
-            keys.append((-queue.priority, share, not has, queue.created_s, each))
-        return tuple(keys)
+        return tuple(self.queue_key(each, self.used(each)) for each in self.path(name)[:-1][::-1])
+
+    def queue_key(self, name: str, used: Amounts) -> tuple[Any, ...]:
+        queue = self.spec(name)
+        deserved = {}
+        for r, a in queue.deserved.items():
+            limit = self.limit(name, r)
+            deserved[r] = a if limit is None else min(a, limit)
+        for r, a in queue.guarantee.items():
+            deserved[r] = max(deserved.get(r, 0), a)
+        has = any(deserved.values())
+        share = max(ratio(used.get(r, 0), a) for r, a in deserved.items()) if has else 1.0
+        return (-queue.priority, share, not has, queue.created_s, name)
 
     def used(self, name: str) -> Amounts:
         return add([self.held(name, "allocated"), self.held(name, "reserved")])
@@ -217,6 +219,32 @@ class SlowQueues:
             if self.takes(queue) and self.fits(queue, ask)
         ]
         return min(fitting)[1:] if fitting else None
+
+    def next_try(self, uids: Iterable[str]) -> str | None:
+        """Who of those with a grant is tried next, by what is on nodes."""
+        keyed = []
+        for uid in uids:
+            pod, task = self.pods[uid], self.pods[uid].task
+            queue = self.place(pod)
+            path = self.path(queue)
+            path = path if path[-1] == ROOT else [queue, ROOT]
+            keys = tuple(self.queue_key(each, self.held(each, "allocated")) for each in path[:-1][::-1])
+            job = (True, -task.priority, 0, 0.0, task.created_s, task.namespace, task.name, uid)
+            if task.group:
+                job = self.placed_key(task.group)
+            keyed.append(((keys, job, task_key(pod)), uid))
+        return min(keyed)[1] if keyed else None
+
+    def placed_key(self, name: str) -> tuple[Any, ...]:
+        group = self.groups.get(name, Group("", 1, {}, 0.0, ""))
+        members, ready = self.members(name), self.ready(name)
+        on_nodes = sum(pod.state() in ("allocated", "done") for pod in members)
+        queue = next(self.place(pod) for pod in members)
+        held = add(pod.task.requests for pod in members if pod.state() == "allocated")
+        share = self.job_share(queue, held)
+        is_partial = 0 < ready < group.minimum
+        priority = max(pod.task.priority for pod in members)
+        return (not is_partial, -priority, int(on_nodes >= group.minimum), share, group.created_s, "ns", name, "")
 
     def lost(self) -> set[str]:
         """Promises that outgrew a lowered limit."""

@@ -43,6 +43,8 @@ class World:
         self.wires: dict[str, dict[str, Any]] = {}
         self.group_wires: dict[str, dict[str, Any]] = {}
         self.engines = [Queues(), Queues()]
+        self.lines = [engine.line() for engine in self.engines]
+        self.in_line: set[str] = set()
         self.slow = SlowQueues()
         self.granted: dict[str, int] = {}
         self.number = 0
@@ -158,6 +160,7 @@ class World:
 
     def do_delete(self, uid: str) -> None:
         del self.slow.pods[uid], self.versions[uid]
+        self.in_line.discard(uid)
         self.each("task_removed", uid)
 
     def do_end(self, uid: str) -> None:
@@ -243,8 +246,20 @@ class World:
                 pod = slow.pods[uid]
                 assert not set(pod.task.gates) - {GATE}
                 pod.promised_at, pod.queue = format_micro_time(self.now_s), grant.queue
+                self.in_line.add(uid)
+                for line in self.lines:
+                    line.put(uid)
             left -= len(grant.uids)
         assert left <= 0 or slow.next_grant() is None
+
+    def pop(self) -> None:
+        """Whoever is tried next gets a node, if a grant is still there."""
+        first, second = (line.pop() for line in self.lines)
+        assert first == second == self.slow.next_try(self.in_line)
+        if first is not None:
+            self.in_line.discard(first)
+            if self.slow.pods[first].state() == "reserved":
+                self.do_place(first)
 
     def restart(self) -> None:
         """New engines hear what the API shows, in any order, and nothing else."""
@@ -252,6 +267,7 @@ class World:
         heard += [("queue_applied", wire) for wire in self.wires.values()]
         heard += [("group_applied", wire) for wire in self.group_wires.values()]
         self.engines = [Queues(), Queues()]
+        self.lines, self.in_line = [engine.line() for engine in self.engines], set()
         self.each("namespace_applied", {"metadata": {"name": "ns"}})
         for method, shown in self.draw(st.permutations(heard)):
             self.each(method, shown)
@@ -306,10 +322,13 @@ def test_queues_hold_grant_and_refuse_as_slow_ones_do(data: Any) -> None:
     for _ in range(data.draw(st.integers(10, 60))):
         action = data.draw(
             st.sampled_from(
-                ["create"] * 8 + ["admit"] * 6 + ["plant", "fell", "regroup", "regroup", "ungroup", "restart", *_ACTS]
+                ["create"] * 8
+                + ["admit"] * 6
+                + ["pop"] * 4
+                + ["plant", "fell", "regroup", "regroup", "ungroup", "restart", *_ACTS]
             )
         )
-        if action in ("create", "admit", "restart"):
+        if action in ("create", "admit", "pop", "restart"):
             getattr(world, action)()
         elif action in ("plant", "fell"):
             getattr(world, action)(world.pick((*_QUEUES, ROOT)))
