@@ -180,10 +180,20 @@ class Book:
                 self._bring_up_to_date(gang)
             touched, self.ledger.touched = self.ledger.touched, {}
             for name in touched:
-                self.touch(name)
+                self._use_changed(name)
         self.promises.settle()
 
+    def _use_changed(self, queue: str) -> None:
+        """Where nothing is limited or deserved, use changes neither who fits nor who is next."""
+        branch = self.tree.branches.get(queue)
+        if branch is None or branch.limits or branch.deserved or self.order.by_weight:
+            self.touch(queue)
+        else:
+            self.changed[queue] = None
+            self.restless[queue] = None
+
     def touch(self, queue: str) -> None:
+        """Its place, its limits or its state may be others, or its use where that counts."""
         self.changed[queue] = None
         self.restless[queue] = None
         self.grants.touch(queue)

@@ -42,7 +42,7 @@ class Intake:
         for name in names:
             branch = book.tree.branches.get(name)
             book.ledger.move(name, book.tree.path(name))
-            book.ledger.touched[name] = None
+            book.touch(name)
             book.mark_gangs_in(name)
             self._note(f"queue/{name}", "" if branch is None or branch.queue is None else branch.problem)
 

@@ -47,7 +47,7 @@ class Order:
 
     def __init__(self, settings: Settings) -> None:
         self._by_queue = bool(settings.order("queueOrder"))
-        self._by_weight = PROPORTION in settings.order("queueOrder")
+        self.by_weight = PROPORTION in settings.order("queueOrder")
         self._by_priority = PRIORITY in settings.order("taskOrder")
         self._parts = tuple(_JOB_PARTS[name] for name in settings.order("jobOrder") if name in _JOB_PARTS)
         self.is_atomic = settings.gang_atomic and GANG in settings.plugins
@@ -57,7 +57,7 @@ class Order:
         queue = branch.spec
         if not self._by_queue:
             return (0, 0.0, False, queue.created_s, branch.name)
-        if self._by_weight:
+        if self.by_weight:
             used = account.allocated if placed else account.all_used()
             share = dominant_share(used, {}) / max(queue.weight, 1)
             return (-queue.priority, share, False, queue.created_s, branch.name)
