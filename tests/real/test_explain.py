@@ -137,7 +137,7 @@ def test_a_foreign_gate_is_shown_first_with_who_set_it_and_when(server: Server) 
 
 def test_a_missing_queue_a_short_gang_and_others_are_told_plainly(server: Server) -> None:
     assert "  queue nowhere (QueueNotFound): queue nowhere does not exist" in explained(server, "homeless")
-    assert "  group elsewhere (NotEnoughTasks): its PodGroup pair has 1 pods and needs 2" in explained(server, "alone")
+    assert "  group pair (NotEnoughTasks): its PodGroup pair has 1 pods and needs 2" in explained(server, "alone")
     assert explained(server, "running")[0] == "pod teams/running: it is on node node-1 (Pending): nothing holds it"
     assert explained(server, "strange")[0].startswith(
         "pod teams/strange: it is none of ours: its scheduler is default-"
