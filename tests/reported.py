@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import random
 from collections.abc import Callable
 from itertools import count
 from typing import Any
@@ -79,6 +81,25 @@ class Cluster:
         ended = told["phase"] in ("Succeeded", "Failed")
         self.engine.task_removed(told["uid"])
         self.reporting.pod_removed(told["uid"], self.now_s, ended=ended)
+
+    def adopt(self, other: Cluster, seed: int) -> None:
+        """The objects of another cluster, told in some order."""
+        tellings: list[Callable[[], None]] = []
+        for name, told in other.pods.items():
+            tellings.append(functools.partial(self._adopt_pod, name, told))
+        for name, wire in other.queues.items():
+            self.queues[name] = wire
+            tellings.append(functools.partial(self._tell_queue, wire))
+        for name, wire in other.groups.items():
+            self.groups[name] = wire
+            tellings.append(functools.partial(self._tell_group, wire))
+        random.Random(seed).shuffle(tellings)
+        for tell in tellings:
+            tell()
+
+    def _adopt_pod(self, name: str, told: Object) -> None:
+        self.pods[name] = told
+        self.pod(name)
 
     # What the reporter does
 

@@ -54,6 +54,10 @@ class Census:
         found = self._groups.get(key)
         return None if found is None or found.group is None else found
 
+    def groups(self) -> list[GroupKey]:
+        """Those that have an object."""
+        return [key for key, found in self._groups.items() if found.group is not None]
+
     def phases(self, queue: str) -> Mapping[str, int]:
         return self._phases.get(queue, {})
 

@@ -9,16 +9,17 @@ says ``reports.py``'s. ``control/reporting/`` performs it.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
 from headgate.capacity import reports, states, unsupported
 from headgate.capacity.census import Census, Group, GroupKey, Place
 from headgate.capacity.definitions import FIRST_QUEUES
+from headgate.capacity.groups import PodGroup
 from headgate.capacity.members import count
 from headgate.capacity.names import DEFAULT, POD_GROUPS, QUEUES
-from headgate.capacity.phases import PENDING, PHASES, Doing, conditions_of, phase_of
+from headgate.capacity.phases import PENDING, PHASES, Counts, Doing, conditions_of, phase_of
 from headgate.capacity.queue import Amounts
 from headgate.capacity.rounds import Key, Rounds
 from headgate.capacity.states import Wish
@@ -91,6 +92,15 @@ class _Queue:
         self.wish = wish
 
 
+class Standing(NamedTuple):
+    """``roles``: how many members of each a gang may count on."""
+
+    queue: str
+    phase: str
+    counts: Counts
+    roles: Mapping[str, int]
+
+
 class Reporting:
     """``schedulers``: the names that pods ask for us by; groups of other schedulers' pods are theirs to report."""
 
@@ -157,6 +167,8 @@ class Reporting:
         """All that exists was told."""
         self._is_synced = True
         self._census.place_bare_pods()
+        for key in self._census.groups():
+            self._look(key, now_s)  # before any queue is: it would be told that it has none
         self._mark_touched(now_s)
         self._miss(now_s)
 
@@ -260,8 +272,9 @@ class Reporting:
 
     # Groups
 
-    def _group_report(self, key: Key, now_s: float, now: str) -> Report | None:
-        found = self._census.get(key[1:])
+    def _look(self, key: GroupKey, now_s: float) -> tuple[Group, PodGroup, Standing] | None:
+        """How far the group is; the counts of its queue follow. None if it is not ours to report."""
+        found = self._census.get(key)
         if found is None or found.group is None:
             return None
         group, seen = found.group, str(found.status.get("phase") or "")
@@ -270,8 +283,15 @@ class Reporting:
             self._stand(found, (queue, seen if seen in PHASES else PENDING), now_s)
             return None
         counts, roles = count(found.members.values())
-        phase = phase_of(seen, group.min_member, counts, is_let_in=self._books.is_inqueue(*key[1:]))
+        phase = phase_of(seen, group.min_member, counts, is_let_in=self._books.is_inqueue(*key))
         self._stand(found, (queue, phase), now_s)
+        return found, group, Standing(queue, phase, counts, roles)
+
+    def _group_report(self, key: Key, now_s: float, now: str) -> Report | None:
+        looked = self._look(key[1:], now_s)
+        if looked is None:
+            return None
+        found, group, (queue, phase, counts, roles) = looked
         pending = [each for each in found.members.values() if each.doing is Doing.PENDING]
         said = conditions_of(
             group.min_member,
