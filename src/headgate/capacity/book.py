@@ -74,11 +74,7 @@ class Book:
         if standing is Standing.RESERVED:
             self.promises.remove(record)
         elif standing is Standing.ALLOCATED:
-            del self.on_nodes[record.place][uid]
-            ranks = self.ranks[record.place]
-            ranks[record.task.priority] -= 1
-            if not ranks[record.task.priority]:
-                del ranks[record.task.priority]
+            self._leave_node(record)
         elif standing is Standing.PUT_OFF:
             self.put_off.discard(uid)
         elif record.ask is not None:
@@ -89,6 +85,15 @@ class Book:
         if gang is not None:
             gang.counted(record, -1)
             self._stale[gang.key] = gang
+
+    def _leave_node(self, record: Record) -> None:
+        there, ranks = self.on_nodes[record.place], self.ranks[record.place]
+        del there[record.task.uid]
+        ranks[record.task.priority] -= 1
+        if not ranks[record.task.priority]:
+            del ranks[record.task.priority]
+        if not there:
+            del self.on_nodes[record.place], self.ranks[record.place]
 
     def settle(self, record: Record) -> None:
         """Put a pod where its record says that it belongs."""
@@ -169,8 +174,15 @@ class Book:
     def forget_if_empty(self, gang: Gang) -> None:
         if gang.spec is None and not gang.members:
             self.settle_all()
-            self._gangs_in.get(gang.place, set()).discard(gang.key)
+            self._leave_queue(gang)
             self.gangs.pop(gang.key, None)
+
+    def _leave_queue(self, gang: Gang) -> None:
+        keys = self._gangs_in.get(gang.place)
+        if keys is not None:
+            keys.discard(gang.key)
+            if not keys:
+                del self._gangs_in[gang.place]
 
     def settle_all(self) -> None:
         """Bring groups, lineups and promises up to date with all that changed."""
@@ -203,7 +215,7 @@ class Book:
         self.promises.check(queue)
 
     def _bring_up_to_date(self, gang: Gang) -> None:
-        self._gangs_in.get(gang.place, set()).discard(gang.key)
+        self._leave_queue(gang)
         self.fix(gang)
         self._gangs_in.setdefault(gang.place, set()).add(gang.key)
         place, left, beyond = gang.posted

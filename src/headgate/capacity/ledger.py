@@ -81,6 +81,8 @@ class Ledger:
         for name in self._paths.get(queue, (queue,)):
             _add(self._open(name).total[column], amounts, sign)
             self.touched[name] = None
+        if sign < 0:
+            self._close_if_empty(queue)
 
     def move(self, queue: str, path: tuple[str, ...]) -> None:
         """The queue stands elsewhere: what its own pods hold counts for its new ancestors."""
@@ -97,12 +99,18 @@ class Ledger:
                 self.touched[name] = None
                 for column, amounts in enumerate(account.own):
                     _add(self._open(name).total[column], amounts, sign)
+        self._close_if_empty(queue)
 
     def _open(self, queue: str) -> Account:
         account = self._accounts.get(queue)
         if account is None:
             account = self._accounts[queue] = Account()
         return account
+
+    def _close_if_empty(self, queue: str) -> None:
+        """Pods may name any queue: those that do not exist leave nothing behind."""
+        if queue not in self._paths and not any(self._accounts[queue].total):
+            del self._accounts[queue]
 
 
 def _add(total: dict[str, int], amounts: Amounts, sign: int) -> None:

@@ -238,3 +238,42 @@ def test_a_new_uid_under_an_old_name_is_another_pod() -> None:
     house.show(again)
     assert house.queues.why("other") is not None
     assert house.use("default") == (0, 1000)
+
+
+def test_whatever_came_and_went_leaves_nothing_behind() -> None:
+    """A pod may name any queue, and a group any members: memory is for those who are there."""
+    house = House(a_queue("q", cpu=5))
+    line = house.queues.line()
+    for number in range(300):
+        name = f"p{number}"
+        house.show(a_queue(f"q{number}", cpu=1, parent="q"), a_group(f"g{number}", f"q{number}", minimum=2))
+        house.show(a_task(name, queue=f"nowhere-{number}"), a_task(f"m{number}", group=f"g{number}"))
+        house.show(a_task(f"r{number}", queue=f"q{number}", node_name="n", gates=()), a_task(f"w{number}", queue="q"))
+        house.admit()
+        line.put(f"u-w{number}")
+        house.queues.evicted(f"u-r{number}")
+        for prefix in "pmrw":
+            house.queues.task_removed(f"u-{prefix}{number}")
+        house.queues.group_removed("ns", f"g{number}")
+        house.queues.queue_removed(f"q{number}")
+    house.admit()
+    house.queues.stirred()
+    house.queues.changed_queues()
+    house.queues.starving()
+    assert len(line) == 0
+    assert _size(house.queues) < 100
+
+
+def _size(thing: object, seen: set[int] | None = None) -> int:
+    """How many entries all collections in it have."""
+    seen = set() if seen is None else seen
+    if id(thing) in seen or isinstance(thing, str | int | float | frozenset | type | None):
+        return 0
+    seen.add(id(thing))
+    if isinstance(thing, dict):
+        return len(thing) + sum(_size(each, seen) for each in thing.values())
+    if isinstance(thing, list | tuple | set):
+        return len(thing) + sum(_size(each, seen) for each in thing)
+    slots = [name for kind in type(thing).__mro__ for name in getattr(kind, "__slots__", ())]
+    names = [*slots, *getattr(thing, "__dict__", {})]
+    return sum(_size(getattr(thing, name, None), seen) for name in names) if "headgate" in type(thing).__module__ else 0
