@@ -1,8 +1,9 @@
 """A wire between a client and an API server that loses answers after the server acted, lies about errors, cuts watches.
 
 It speaks plain HTTP to the client, whose kubeconfig points here, and TLS to the server. Nothing is spoiled until
-:meth:`FaultyWire.spoil` is called; what was done to whom is counted. Every write that was passed on is written down
-with the moment, so a test can tell who still wrote when.
+:meth:`FaultyWire.spoil` is called; what was done to whom is counted. :meth:`FaultyWire.refuse` and
+:meth:`FaultyWire.hold_watches` fail one thing for sure instead of all by chance. Every write that was passed on is
+written down with the moment, so a test can tell who still wrote when.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ class FaultyWire:
         self._chance = random.Random(seed)
         self._rate = 0.0
         self._longest_watch_s: float | None = None
+        self._refused: tuple[str, str] | None = None
+        self.watches_flow = True
         self._ready = threading.Event()
         self._port = 0
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), daemon=True)
@@ -52,6 +55,21 @@ class FaultyWire:
     def spoil(self, rate: float, longest_watch_s: float | None) -> None:
         """From now on this share of answers is spoiled in each of three ways, and no watch lives longer than that."""
         self._rate, self._longest_watch_s = rate, longest_watch_s
+
+    def refuse(self, method: str, path_end: str) -> None:
+        """From now on such requests are answered with an error and not passed on, until :meth:`allow`."""
+        self._refused = (method, path_end)
+
+    def allow(self) -> None:
+        self._refused = None
+
+    def hold_watches(self) -> None:
+        """From now on whoever watches hears nothing, until :meth:`heal`, and then all of it."""
+        self.watches_flow = False
+
+    def heal(self) -> None:
+        self.allow()
+        self.watches_flow = True
 
     def close(self) -> None:
         self._loop.call_soon_threadsafe(self._closing.set)
@@ -83,7 +101,9 @@ class FaultyWire:
             line.abort()
             self._open.discard(task)
 
-    def fate(self) -> str:
+    def fate(self, method: str, path: str) -> str:
+        if self._refused is not None and method == self._refused[0] and path.endswith(self._refused[1]):
+            return "error"
         return self._chance.choices(
             ("error", "error after the act", "lost", ""), (self._rate, self._rate, self._rate, 1 - 3 * self._rate)
         )[0]
@@ -109,17 +129,18 @@ class _Line:
         while True:
             head = await self._reader.readuntil(b"\r\n\r\n")
             body = await self._reader.readexactly(_length(head))
-            method, path = head.split(b" ", 2)[:2]
-            if b"watch=true" in path:
+            method, target = head.decode("latin-1").split(" ", 2)[:2]
+            path = target.partition("?")[0]
+            if "watch=true" in target:
                 await self._watch(head + body)
                 return
-            fate = self._wire.fate()
+            fate = self._wire.fate(method, path)
             self._wire.faults[fate] += 1
             if fate == "error":
                 self._writer.write(_ERROR)
                 continue
-            if method.decode() not in _READS:
-                self._wire.writes.append((time.monotonic(), method.decode(), path.decode()))
+            if method not in _READS:
+                self._wire.writes.append((time.monotonic(), method, path))
             answer = await self._ask(head + body)
             if fate == "lost":
                 return
@@ -144,6 +165,8 @@ class _Line:
         try:
             async with asyncio.timeout(limit_s):
                 while part := await reader.read(65536):
+                    while not self._wire.watches_flow:
+                        await asyncio.sleep(0.01)
                     self._writer.write(part)
                     await self._writer.drain()
         except TimeoutError:

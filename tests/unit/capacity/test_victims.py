@@ -162,6 +162,26 @@ CASES: Mapping[str, tuple[tuple[Any, ...], list[str]]] = {
         ),
         ["gpu-0"],
     ),
+    "whoever asks for devices alone takes them back, however little of the rest it may have": (
+        (
+            a_queue("rich", deserved={"cpu": 1, GPU: 1}),
+            a_queue("poor", deserved={"cpu": 1, GPU: 2}),
+            running("gpu-0", "rich", requests=amounts(gpu=1)),
+            running("gpu-1", "rich", requests=amounts(gpu=1)),
+            running("poor-0", "poor", 4),
+            a_task("p", None, queue="poor", requests=amounts(gpu=1)),
+        ),
+        ["gpu-0"],
+    ),
+    "from a queue without devices there are none to be had": (
+        (
+            a_queue("rich", deserved={"cpu": 1}),
+            a_queue("poor", deserved={GPU: 2}),
+            *(running(f"r{i}", "rich") for i in range(4)),
+            a_task("p", None, queue="poor", requests=amounts(gpu=1)),
+        ),
+        [],
+    ),
     "nor from a queue that has no more devices than it deserves, whatever else it has": (
         (
             a_queue("rich", deserved={"cpu": 1, GPU: 4}),

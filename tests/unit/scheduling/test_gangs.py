@@ -5,7 +5,7 @@ from __future__ import annotations
 from clusters import a_node
 from headgate.scheduling.effects import LiftGate
 from headgate.scheduling.queued import Where
-from unit.scheduling.queued_world import QueuedWorld, a_gated_pod, a_group, a_queue
+from unit.scheduling.queued_world import QueuedWorld, a_gated_pod, a_group, a_queue, ungated
 
 
 def a_world(size: int, cpu: str, minimum: int = 2) -> QueuedWorld:
@@ -86,3 +86,23 @@ def test_a_member_that_succeeded_and_was_deleted_counts_no_longer() -> None:
     world.show(a_gated_pod("g-1", group="g"))
     world.step()
     assert not world.lifts
+
+
+def test_u15_a_member_that_fits_nowhere_does_not_keep_those_behind_the_gate_from_being_looked_at() -> None:
+    world = QueuedWorld(a_queue("q", "8"), nodes=[a_node("a", cpu="2")])
+    world.show_groups(a_group("g", 1))
+    stuck = a_gated_pod("g-0", "4", group="g")
+    world.show(stuck)
+    world.step()
+    stamp = world.lifts["g-0"]
+    world.lifted("g-0")
+    assert world.statuses["g-0"].startswith("Unschedulable: ")
+    world.show(ungated(stuck, stamp), a_gated_pod("g-1", group="g"), a_gated_pod("g-2", group="g"))
+    world.step(60.0)
+    assert list(world.lifts) == ["g-1", "g-2"]
+    assert {**bound_once_lifted(world, "g-1"), **bound_once_lifted(world, "g-2")} == {"g-1": "a", "g-2": "a"}
+
+
+def bound_once_lifted(world: QueuedWorld, name: str) -> dict[str, str]:
+    world.lifted(name)
+    return world.binds

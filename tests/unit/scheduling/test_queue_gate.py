@@ -216,6 +216,27 @@ def test_r11_an_annotation_without_a_stamp_is_no_admission() -> None:
     assert world.binds == {"p2": "a"}
 
 
+def test_u19_a_pod_that_was_let_in_and_lost_its_turn_is_not_called_a_shortage() -> None:
+    world = QueuedWorld(a_queue("q", "2"))
+    older, other = (a_gated_pod(name, nodeSelector={"disk": "fast"}) for name in ("older", "other"))
+    for pod in (older, other):
+        world.show(pod)
+        world.step(1.0)
+        stamp = world.lifts[pod["metadata"]["name"]]
+        world.lifted(pod["metadata"]["name"])
+        world.show(ungated(pod, stamp))
+    world.show_queues(a_queue("q", "1"))
+    said: dict[str, str] = {}
+    for seconds in (0.0, 1.0, 10.0):
+        world.step(seconds)
+        said |= world.statuses
+    assert list(said) == ["other"]
+    assert said["other"].startswith("WaitingForQueue: ")
+    world.scheduler.node_applied(a_node("fast", labels={"disk": "fast"}), world.now_s)
+    world.step(20.0)
+    assert world.binds == {"older": "fast"}
+
+
 def test_a_forged_stamp_of_another_pod_is_no_admission() -> None:
     world = QueuedWorld(a_queue("q", "1"))
     world.show(a_gated_pod("p1"))

@@ -1,0 +1,286 @@
+"""What a promise counts for, who is counted as let in, and the three pods of the design, on both servers.
+
+The statements E1 to E3 and R1 to R12 of `docs/volcano-defects.md`, each by its id.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.either import MAKES
+from harness.scheduling import is_bound, scheduled_reason, send, wait_for
+from headgate.capacity.names import GATE, STAMP
+from real.queue_place import FOREIGN, Object, Place, a_place, gates_of
+
+pytestmark = pytest.mark.real
+
+PRIORITY_CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
+HELD = ("Pending", "SchedulingGated", GATE)
+
+
+@pytest.fixture(scope="module", params=MAKES)
+def place(
+    request: pytest.FixtureRequest, kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Place]:
+    with a_place(request.param, tmp_path_factory.mktemp(f"promises-{request.param}"), kube_binaries) as made:
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def swept(place: Place) -> Iterator[None]:
+    yield
+    place.wire.heal()
+    place.sweep()
+
+
+# Groups that were let in to a queue, and those of their pods that cannot go on.
+
+
+def a_group_that_was_let_in(place: Place, queue: str) -> None:
+    """It lacks a member, so that its pods wait and what it was let in for is all that it counts for."""
+    place.group("early", queue, 3, minResources={"cpu": "2"})
+    place.pod("early-0", group="early", cpu="100m")
+    wait_for(lambda: place.phase("early") == "Inqueue", place.scheduler)
+
+
+def test_e1_pods_gated_by_us_alone_stay_in_what_their_group_was_let_in_for(place: Place) -> None:
+    queue = place.queue("2")
+    a_group_that_was_let_in(place, queue)
+    place.pod("early-1", group="early", cpu="1900m")
+    place.group("late", queue, 1, minResources={"cpu": "1"})
+    place.pod("late-0", group="late")
+    place.until_the_next_decision()
+    assert place.is_gated("late-0")
+    assert place.phase("late") != "Inqueue"
+
+
+@pytest.mark.parametrize("gates", [(FOREIGN,), (FOREIGN, GATE)], ids=["alone", "with ours"])
+def test_e2_pods_with_a_foreign_gate_are_deducted(place: Place, gates: tuple[str, ...]) -> None:
+    queue = place.queue("2")
+    a_group_that_was_let_in(place, queue)
+    place.group("late", queue, 1, minResources={"cpu": "1"})
+    place.pod("late-0", group="late")
+    place.until_the_next_decision()
+    assert place.is_gated("late-0")
+    place.pod("early-1", group="early", gates=gates, opts_in=GATE in gates)
+    place.until_bound("late-0")
+    assert gates_of(place.get("early-1")) == list(gates)
+
+
+def test_e3_no_more_is_deducted_than_there_was_and_only_what_was_asked_for(place: Place) -> None:
+    queue = place.queue("2")
+    a_group_that_was_let_in(place, queue)
+    place.pod("early-1", group="early", cpu="50", gates=(FOREIGN, GATE))
+    place.group("late", queue, 1, minResources={"cpu": "2"})
+    place.pod("late-0", group="late", cpu="2", wants="nowhere")
+    place.until_unschedulable("late-0")
+    place.group("later", queue, 1, minResources={"cpu": "1"})
+    place.pod("later-0", group="later")
+    place.until_the_next_decision()
+    assert place.is_gated("later-0"), "a deduction of 50 from 2 leaves nothing, and not 48 more than there are"
+
+
+# Promises.
+
+
+def test_r1_r6_a_promise_counts_until_its_pod_is_deleted(place: Place) -> None:
+    queue = place.queue("2")
+    place.pod("p", queue, wants="nowhere")
+    place.until_unschedulable("p")
+    place.until_used(queue, reserved="1")
+    place.pod("large", queue, cpu="2")
+    place.until_the_next_decision()
+    assert place.is_gated("large")
+    place.delete("p")
+    place.until_bound("large")
+    place.until_used(queue, allocated="2")
+
+
+def test_r2_a_promise_does_not_stand_in_its_own_way(place: Place) -> None:
+    queue = place.queue("1")
+    place.pod("p", queue, wants="r2")
+    place.until_unschedulable("p")
+    place.node("r2")
+    place.until_bound("p")
+
+
+def test_r3_what_is_placed_is_promised_no_longer(place: Place) -> None:
+    queue = place.queue("2")
+    place.pod("p", queue, wants="r3")
+    place.until_unschedulable("p")
+    place.until_used(queue, reserved="1")
+    place.node("r3")
+    place.until_used(queue, allocated="1")
+    place.pod("q", queue)
+    place.until_bound("q")
+    place.until_used(queue, allocated="2")
+
+
+def test_r4_a_gang_that_is_rolled_back_keeps_what_it_was_promised(place: Place) -> None:
+    queue = place.queue("2")
+    place.node("r4")
+    place.group("gang", queue, 2)
+    for number in range(2):
+        place.pod(f"gang-{number}", group="gang", wants="r4")
+    place.until_unschedulable("gang-0", "gang-1")
+    place.pod("other", queue)
+    place.until_the_next_decision()
+    assert place.is_gated("other"), "the member that found a node and had to give it back is promised its share"
+    place.until_used(queue, reserved="2")
+    send(place.server, "PATCH", "/api/v1/nodes/r4/status", {"status": TWO_CPU}, "application/merge-patch+json")
+    place.until_bound("gang-0", "gang-1")
+    place.until_used(queue, allocated="2")
+
+
+TWO_CPU = {"allocatable": {"cpu": "2"}, "capacity": {"cpu": "2"}}
+
+
+def test_r5_whoever_starts_anew_has_promised_the_same(place: Place) -> None:
+    queue = place.queue("2")
+    place.pod("placed", queue)
+    place.pod("promised", queue, wants="r5")
+    place.until_bound("placed")
+    stamp = place.until_unschedulable("promised")["metadata"]["annotations"][STAMP]
+    place.killed()
+    place.pod("a-first-by-name", queue)
+    place.started_again()
+    place.until_the_next_decision()
+    assert place.is_gated("a-first-by-name")
+    place.until_used(queue, allocated="1", reserved="1")
+    place.node("r5")
+    place.until_bound("promised")
+    assert place.get("promised")["metadata"]["annotations"][STAMP] == stamp, "it was not promised a second time"
+
+
+def test_r9_when_less_is_allowed_than_was_promised_the_oldest_promise_goes_on(place: Place) -> None:
+    queue = place.queue("2")
+    place.pod("older", queue, wants="r9")
+    place.until_unschedulable("older")
+    place.pod("another", queue, wants="r9")
+    place.until_unschedulable("another")
+    place.limit(queue, "1")
+    place.until_reason("another", "WaitingForQueue")
+    place.node("r9", cpu="4")
+    place.until_bound("older")
+    place.until_the_next_decision()
+    assert not is_bound(place.get("another"))
+    place.delete("older")
+    place.until_bound("another")
+
+
+def test_r10_a_watch_that_lags_does_not_let_two_in(place: Place) -> None:
+    queue = place.queue("1")
+    place.pod("later-by-name", queue, wants="nowhere")
+    place.until_the_next_decision()
+    place.delete("later-by-name")
+    place.pod("later-by-name", queue, wants="nowhere", gates=(FOREIGN, GATE))
+    place.pod("a-first-by-name", queue, gates=(FOREIGN, GATE))
+    place.until_the_next_decision()
+    place.patch("later-by-name", {"spec": {"schedulingGates": [{"name": GATE}]}})
+    wait_for(lambda: not gates_of(place.get("later-by-name")), place.scheduler)
+    place.wire.hold_watches()
+    place.patch("a-first-by-name", {"spec": {"schedulingGates": [{"name": GATE}]}})
+    place.wire.heal()
+    place.until_unschedulable("later-by-name")
+    place.until_the_next_decision()
+    assert place.is_gated("a-first-by-name")
+
+
+def test_r11_pods_that_opted_in_and_lost_the_gate_to_somebody_else_were_promised_nothing(place: Place) -> None:
+    queue = place.queue("1")
+    place.pod("p0", queue)
+    place.until_bound("p0")
+    for number in (1, 2):
+        place.pod(f"p{number}", queue)
+        place.patch(f"p{number}", {"spec": {"schedulingGates": None}})
+    for number in (1, 2):
+        place.until_reason(f"p{number}", "WaitingForQueue")
+    place.until_used(queue, allocated="1")
+    place.delete("p0")
+    place.until_bound("p1")
+    place.until_used(queue, allocated="1")
+    assert scheduled_reason(place.get("p2")) == "WaitingForQueue"
+
+
+def test_r12_a_victim_frees_its_share_before_it_is_gone(place: Place) -> None:
+    queue = place.queue("1")
+    urgent = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "urgent"}}
+    send(place.server, "POST", PRIORITY_CLASSES, {**urgent, "value": 1000})
+    place.pod("victim", queue)
+    place.until_bound("victim")
+    place.pod("urgent", queue, priorityClassName="urgent")
+    wait_for(lambda: not place.is_gated("urgent"), place.scheduler)
+    victim = place.get("victim")
+    assert "deletionTimestamp" in victim["metadata"], "nobody runs it: it is there until somebody deletes it"
+    place.until_used(queue, reserved="1")
+    place.delete("victim")
+    place.until_bound("urgent")
+    place.until_used(queue, allocated="1")
+
+
+# The three pods of the design.
+
+
+def row(pod: Object) -> tuple[str, str, str]:
+    """Phase, condition and gates, as the design's tables have them."""
+    return (pod["status"]["phase"], scheduled_reason(pod), " ".join(gates_of(pod)))
+
+
+def table(place: Place, *names: str) -> dict[str, tuple[str, str, str]]:
+    return {name: row(place.get(name)) for name in names}
+
+
+def runs(place: Place, name: str) -> None:
+    """A kubelet says so of a pod that has a node."""
+    place.until_bound(name)
+    place.patch(name, {"status": {"phase": "Running"}}, "/status")
+
+
+@pytest.mark.parametrize("end", ["deleted", "completed"])
+def test_r7_the_three_pods_of_the_design(place: Place, end: str) -> None:
+    """Each asks for all that the queue has; the second for a node that an autoscaler would have to buy."""
+    queue, machine = place.queue("1"), f"machine-{end}"
+    place.scheduler.signal(signal.SIGSTOP)
+    place.pod("pod-1", queue)
+    place.pod("pod-2", queue, wants=machine)
+    place.pod("pod-3", queue)
+    assert table(place, "pod-1", "pod-2", "pod-3") == {"pod-1": HELD, "pod-2": HELD, "pod-3": HELD}
+    place.scheduler.signal(signal.SIGCONT)
+
+    runs(place, "pod-1")
+    place.until_the_next_decision()
+    assert table(place, "pod-1", "pod-2", "pod-3") == {"pod-1": ("Running", "", ""), "pod-2": HELD, "pod-3": HELD}
+
+    if end == "deleted":
+        place.delete("pod-1")
+    else:
+        place.patch("pod-1", {"status": {"phase": "Succeeded"}}, "/status")
+    place.until_unschedulable("pod-2")
+    place.until_the_next_decision()
+    assert table(place, "pod-2", "pod-3") == {"pod-2": ("Pending", "Unschedulable", ""), "pod-3": HELD}
+    place.until_used(queue, reserved="1")
+
+    place.node(machine)
+    runs(place, "pod-2")
+    place.until_the_next_decision()
+    assert table(place, "pod-2", "pod-3") == {"pod-2": ("Running", "", ""), "pod-3": HELD}
+
+    place.delete("pod-2")
+    runs(place, "pod-3")
+    assert table(place, "pod-3") == {"pod-3": ("Running", "", "")}
+
+
+def test_r7_when_the_pod_with_the_promise_is_given_up_the_next_one_has_its_place(place: Place) -> None:
+    queue = place.queue("1")
+    place.pod("pod-2", queue, wants="never")
+    place.until_unschedulable("pod-2")
+    place.pod("pod-3", queue)
+    place.until_the_next_decision()
+    assert table(place, "pod-2", "pod-3") == {"pod-2": ("Pending", "Unschedulable", ""), "pod-3": HELD}
+    place.delete("pod-2")
+    runs(place, "pod-3")
+    assert table(place, "pod-3") == {"pod-3": ("Running", "", "")}
