@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -61,5 +62,12 @@ def test_the_alert_rules_are_rules() -> None:
 
 
 def test_every_metric_that_the_page_names_is_served() -> None:
-    named = {re.sub("_bucket$", "", name) for name in re.findall(r"\b(?:scheduler|headgate)_[a-z_]+\b", PAGE)}
+    names = re.findall(r"\b(?:scheduler|headgate|volcano)_(?:[a-z_]|(?<=_)\{[a-z_]+(?:,[a-z_]+)+\})+", PAGE)
+    named = {re.sub("_(bucket|sum)$", "", each) for name in names for each in _spelled_out(name)}
     assert named == set(FAMILIES)
+
+
+def _spelled_out(name: str) -> list[str]:
+    """``a_{b,c}`` is ``a_b`` and ``a_c``."""
+    parts = [part.strip("{}").split(",") for part in re.split(r"(\{[^}]*\})", name) if part]
+    return ["".join(words) for words in itertools.product(*parts)]
