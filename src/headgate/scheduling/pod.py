@@ -24,6 +24,7 @@ NO_ANNOTATIONS: Final[Mapping[str, str]] = MappingProxyType({})
 _SELECTING_OWNERS: Final = frozenset(
     {("v1", "ReplicationController"), ("apps/v1", "ReplicaSet"), ("apps/v1", "StatefulSet")}
 )
+GRACE_S: Final = 30.0
 _REPORTS: Final = ("containerStatuses", "initContainerStatuses")
 
 
@@ -61,6 +62,8 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     """Why the pod is to be disrupted, if it is: the reason of its condition ``DisruptionTarget``."""
     owner: tuple[str, str] | None = None
     """Kind and name of the controller, if it is one whose selector says what the pod's siblings are."""
+    grace_s: float = GRACE_S
+    """How long it may take to go once it was told to."""
 
     @property
     def key(self) -> str:
@@ -107,6 +110,7 @@ def _read(wire: Mapping[str, Any], shapes: Shapes, annotations: Collection[str])
         started_s=_read_started(status.get("startTime")),
         disruption=_read_disruption(status.get("conditions")),
         owner=_read_owner(metadata.get("ownerReferences") or ()),
+        grace_s=GRACE_S if (grace_s := spec.get("terminationGracePeriodSeconds")) is None else float(grace_s),
     )
 
 

@@ -24,7 +24,6 @@ from headgate.waiting.heap import Heap
 _PLUGIN: Final = "DefaultPreemption"
 _FIRST_WAIT_S: Final = 1.0
 _LONGEST_WAIT_S: Final = 10.0
-_GRACE_S: Final = 30.0
 """How long victims usually take to leave: so long a pod that goes by queues is not called a shortage."""
 
 
@@ -73,8 +72,9 @@ class Preempting:
             elif self._queue.get(uid) is not None:
                 self._cluster.preemptions.leave(uid, told)
                 if done.pod.scheduler_name in self._cluster.victim_rules:
-                    self._leave_by_s[uid] = now_s + _GRACE_S
-                    self._later.put(uid, now_s + _GRACE_S)
+                    by_s = now_s + max(each.grace_s for each in done.victims)
+                    self._leave_by_s[uid] = by_s
+                    self._later.put(uid, by_s)
         return [telling.preempted(each, done.pod, done.node_name) for each in done.victims if each.uid in told]
 
     def is_making_room(self, pod: Pod, now_s: float) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from clusters import a_node
 from headgate.capacity.settings import DEFAULTS
@@ -144,9 +145,13 @@ def test_a_pod_that_must_not_preempt_waits() -> None:
     assert victims(world) == set()
 
 
-def test_a_preemptor_is_called_unschedulable_only_when_its_victims_do_not_leave_in_time() -> None:
+@pytest.mark.parametrize("grace_s", [30, 120])
+def test_a_preemptor_is_called_unschedulable_only_when_its_victims_do_not_leave_in_time(grace_s: int) -> None:
     world = QueuedWorld(a_queue("q"), nodes=[a_node("a", cpu="1")])
-    full_of(world, ("low", "q", 1))
+    low = a_gated_pod("low", priority=1)
+    if grace_s != 30:
+        low["spec"]["terminationGracePeriodSeconds"] = grace_s
+    world.show_bound(ungated(low), "a")
     world.show(a_gated_pod("p", priority=9))
     world.step()
     found = told_to_go(world)
@@ -155,7 +160,7 @@ def test_a_preemptor_is_called_unschedulable_only_when_its_victims_do_not_leave_
     said |= world.statuses
     world.show(ungated(a_gated_pod("p", priority=9), stamp))
     world.effects = world.scheduler.preempted(found, {"uid-low"}, world.now_s, ok=True)
-    for _ in range(5):
+    for _ in range(grace_s // 5 - 1):
         world.step(5.0)
         said |= world.statuses
     assert not said, "its node is promised to it"
