@@ -69,7 +69,7 @@ def typed(step: Step, folder: Path, environment: dict[str, str]) -> list[str]:
 
 
 def test_the_first_session_prints_what_the_readme_shows(folder: Path, kube_binaries: Path) -> None:
-    environment = {**os.environ, "HOME": str(folder), "PATH": f"{kube_binaries}:{os.environ['PATH']}"}
+    environment = {**os.environ, "HOME": str(folder), "PATH": f"{kube_binaries}:{HEADGATE.parent}:{os.environ['PATH']}"}
     steps = first_session()
     assert len(steps) > 10
     for step in steps:
