@@ -216,10 +216,9 @@ def test_r12_a_victim_frees_its_share_before_it_is_gone(place: Place) -> None:
     wait_for(lambda: not place.is_gated("urgent"), place.scheduler)
     victim = place.get("victim")
     assert "deletionTimestamp" in victim["metadata"], "nobody runs it: it is there until somebody deletes it"
-    place.until_used(queue, reserved="1")
-    place.delete("victim")
     place.until_bound("urgent")
     place.until_used(queue, allocated="1")
+    assert place.get("victim")["metadata"]["uid"] == victim["metadata"]["uid"]
 
 
 # The three pods of the design.

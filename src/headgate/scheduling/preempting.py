@@ -75,6 +75,8 @@ class Preempting:
                     by_s = now_s + max(each.grace_s for each in done.victims)
                     self._leave_by_s[uid] = by_s
                     self._later.put(uid, by_s)
+                    # Maybe only quota had to become free, and it does: nothing that happens on nodes would wake it.
+                    self._queue.activate([uid], now_s)
         return [telling.preempted(each, done.pod, done.node_name) for each in done.victims if each.uid in told]
 
     def is_making_room(self, pod: Pod, now_s: float) -> bool:

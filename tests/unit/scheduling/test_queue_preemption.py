@@ -112,6 +112,28 @@ def test_a_node_with_room_is_taken_and_only_quota_is_made_free() -> None:
     assert ({each.name for each in found.victims}, found.node_name) == ({"low"}, "b")
 
 
+def test_where_a_node_has_room_nobody_is_waited_for_whatever_is_heard_of_first() -> None:
+    """The watch may show that the victim was told, and that the gate is off, before the answer to the telling comes."""
+    world = QueuedWorld(a_queue("q", "1"))
+    full_of(world, ("low", "q", 1))
+    pod = a_gated_pod("p", priority=9)
+    world.show(pod)
+    world.step()
+    found = told_to_go(world)
+    leaving = ungated(a_gated_pod("low", priority=1))
+    leaving["metadata"]["deletionTimestamp"] = "1970-01-01T00:17:00Z"
+    world.show_bound(leaving, "a")
+    world.step()
+    stamp = world.lifts["p"]
+    world.show(ungated(pod, stamp))
+    world.lifted("p")
+    world.step()
+    assert not world.binds
+    world.effects = world.scheduler.preempted(found, {"uid-low"}, world.now_s, ok=True)
+    world.step()
+    assert world.binds == {"p": "a"}
+
+
 def test_nobody_goes_if_that_would_not_be_enough_or_not_help_on_any_node() -> None:
     world = QueuedWorld(a_queue("q", "2"), nodes=[a_node("a", cpu="2")])
     full_of(world, ("low", "q", 1), ("peer", "q", 9))
