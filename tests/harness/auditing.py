@@ -80,15 +80,15 @@ class Audit(threading.Thread):
             self.problems.append(f"{name} went from {before} to {node or 'nowhere'} at {self._revision}")
         if node and not before:
             self.node_of[uid] = node
-            self._used[node] += _cpu(pod)
+            self._used[node] += cpu_of(pod)
         if kind == "DELETED":
             self.pods.pop(name, None)
-            self._used[node] -= _cpu(pod)
+            self._used[node] -= cpu_of(pod)
         else:
             self.pods[name] = pod
         if self._used[node] > self._room.get(node, 0) and node:
             self.problems.append(f"{node} has {self._used[node]} on it at {self._revision}, and room for less")
 
 
-def _cpu(pod: Object) -> int:
+def cpu_of(pod: Object) -> int:
     return sum(int(each["resources"]["requests"]["cpu"]) for each in pod["spec"]["containers"])

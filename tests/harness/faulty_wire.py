@@ -37,6 +37,8 @@ class FaultyWire:
         self.server = server
         self.faults: Counter[str] = Counter()
         self.writes: list[tuple[float, str, str]] = []
+        self.unheard: list[bytes] = []
+        """The bodies of what was answered with an error and not passed on."""
         self._chance = random.Random(seed)
         self._rate = 0.0
         self._longest_watch_s: float | None = None
@@ -137,6 +139,7 @@ class _Line:
             fate = self._wire.fate(method, path)
             self._wire.faults[fate] += 1
             if fate == "error":
+                self._wire.unheard.append(body)
                 self._writer.write(_ERROR)
                 continue
             if method not in _READS:

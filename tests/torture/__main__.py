@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from harness.embedded import EmbeddedServer
-from torture import flips, kills, points, schedulers, swaps, watches
+from torture import flips, kills, points, queues, schedulers, swaps, watches
 
 MEMORY = Path("/dev/shm")
 
@@ -87,6 +87,27 @@ def torture_scheduler(root: Path, given: argparse.Namespace) -> str:
     )
 
 
+def torture_queues(root: Path, given: argparse.Namespace) -> str:
+    server = EmbeddedServer(root / "server")
+    try:
+        outcome = queues.run(server, root, given.kills, report=counting("kills of the scheduler with queues"))
+    finally:
+        server.disconnect()
+        server.stop()
+    other = EmbeddedServer(root / "other")
+    try:
+        asked = queues.outage(other, root, given.outage)
+    finally:
+        other.disconnect()
+        other.stop()
+    return (
+        f"{outcome.kills} kills of the scheduler with queues, {outcome.under_way} with work left ({outcome.promised} "
+        f"between promise and node), {outcome.pods} pods and {outcome.replaced} replaced: no queue over its limit at "
+        f"any revision, no gate lifted twice, no promise left; {given.outage:.0f} s without a server: {asked} promises "
+        "kept"
+    )
+
+
 RUNS: dict[str, Callable[[Path, argparse.Namespace], str]] = {
     "points": torture_points,
     "flips": torture_flips,
@@ -94,6 +115,7 @@ RUNS: dict[str, Callable[[Path, argparse.Namespace], str]] = {
     "swaps": torture_swaps,
     "kills": torture_kills,
     "scheduler": torture_scheduler,
+    "queues": torture_queues,
 }
 IN_MEMORY = ("points", "flips")
 
@@ -108,6 +130,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=120, help="how long to swap over HTTP")
     parser.add_argument("--pause", type=float, default=5, help="the longest pause of the server, in seconds")
     parser.add_argument("--kills", type=int, default=1_000, help="how often to kill the server, or the scheduler")
+    parser.add_argument("--outage", type=float, default=60, help="how long queues have no server, in seconds")
     given = parser.parse_args()
     summary: list[str] = []
     for name in given.runs or RUNS:

@@ -1,0 +1,329 @@
+"""``headgate run`` killed with SIGKILL again and again while it lets pods into queues, and each time another follows.
+
+Pods come without end, run for a moment and go; some are replaced under their name while they wait, some are held by a
+gate of somebody else. Every revision is judged by a watch of its own (``harness/queue_auditing``); in the end everybody
+who fits is in, all others wait behind their gates, and an engine made anew from lists counts what is there.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import random
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from clusters import a_node, a_pod
+from harness.embedded import HEADGATE, EmbeddedServer
+from harness.faulty_wire import FaultyWire
+from harness.processes import Process
+from harness.queue_auditing import Limit, QueueAudit, gates_of
+from harness.queues import QUEUES, a_queue, install_crds
+from harness.real import RealServer
+from harness.scheduling import SchedulerProcess, create_nodes, send, wait_for
+from harness.server import JSON_TYPE, Answer, Server
+from headgate.capacity.names import GATE, OPT_IN, QUEUE_NAME, STAMP
+
+Object = dict[str, Any]
+
+PODS = "/api/v1/namespaces/default/pods"
+MERGE = {"Content-Type": "application/merge-patch+json"}
+TREE = {
+    "team": Limit("", 12),
+    "team-a": Limit("team", 8),
+    "team-b": Limit("team", 8),
+    "solo": Limit("", 6),
+}
+"""Two queues have more together than the one above them."""
+LEAVES = ("team-a", "team-a", "team-b", "solo")
+FOREIGN = "example.com/hold"
+ROOM = {"node-0": 30, "node-1": 30}
+PODS_PER_KILL = 30
+MOST_PER_LIFE = 15
+BACKLOG = 30
+AT_ONCE = 6
+PATIENCE_S = 120.0
+MOMENT_S = 1.0
+
+
+class Outcome(msgspec.Struct):
+    kills: int = 0
+    pods: int = 0
+    promised: int = 0
+    """Kills after which pods were left that had a promise and no node."""
+    under_way: int = 0
+    """Kills after which pods were left that had a promise, or for which there was room."""
+    replaced: int = 0
+    """Pods that took the name of one that waited, or was being let in."""
+
+
+class Load(threading.Thread):
+    """Creates pods as long as not too many wait, replaces some, and ends those that run."""
+
+    def __init__(self, server: Server, count: int, seed: int = 1) -> None:
+        super().__init__(daemon=True)
+        self._server = server
+        self._chance = random.Random(seed)
+        self._closed = False
+        self.count = count
+        self.allowed = count
+        """How many may be created by now: who wants work to be left when the next one starts sets it."""
+        self.created = 0
+        self.replaced = 0
+        self.replaces = True
+        self.ends = True
+        """Whether pods that run are ended, so that others get in."""
+        self.audit = QueueAudit(server, ROOM, TREE)
+
+    def run(self) -> None:
+        while not self._closed:
+            moves = self._moves()
+            if not moves:
+                time.sleep(0.005)
+                continue
+            self._chance.choice(moves)()
+
+    def _moves(self) -> list[Callable[[], None]]:
+        moves: list[Callable[[], None]] = []
+        waiting = self.audit.waiting()
+        if self.created < min(self.allowed, self.count) and len(waiting) < BACKLOG:
+            moves += [self._create_next] * 4
+            if self.replaces and (waiting or self.audit.promised()):
+                moves.append(self._replace)
+        if self.ends and self.audit.running():
+            moves += [self._end] * 4
+        if any(FOREIGN in gates_of(pod) for pod in list(self.audit.pods.values())):
+            moves.append(self._let_go)
+        return moves
+
+    def _create_next(self) -> None:
+        self._create(f"pod-{self.created}")
+        self.created += 1
+
+    def _create(self, name: str) -> None:
+        gates = (FOREIGN, GATE) if self._chance.random() < 0.1 else (GATE,)
+        pod = a_pod(name, {"cpu": str(self._chance.choice((1, 1, 2)))}, schedulerName="headgate")
+        pod["spec"]["schedulingGates"] = [{"name": each} for each in gates]
+        annotations = {OPT_IN: "true", QUEUE_NAME: self._chance.choice(LEAVES)}
+        pod["metadata"] = {"name": name, "annotations": annotations}
+        answer = self._send("POST", PODS, pod)
+        assert answer is None or answer.status in (201, 409), answer  # it may have been heard the first time
+
+    def _replace(self) -> None:
+        """The next one has the name, and maybe another queue and size: not what was promised to the one before."""
+        there = [*self.audit.waiting(), *self.audit.promised() * 5]
+        if there:
+            name = self._chance.choice(there)["metadata"]["name"]
+            self._remove(name)
+            self._create(name)
+            self.replaced += 1
+
+    def _end(self) -> None:
+        """Several at a time, so that there is room for several."""
+        gone = [pod["metadata"] for pod in self.audit.running()[:AT_ONCE]]
+        for each in gone:
+            self._remove(each["name"])
+        for each in gone:
+            self._wait_until_seen(each["name"], each["uid"])
+
+    def _let_go(self) -> None:
+        held = [pod for pod in list(self.audit.pods.values()) if FOREIGN in gates_of(pod)]
+        if held:
+            meta = held[0]["metadata"]
+            self.audit.let_go.add(meta["uid"])
+            body = {"metadata": {"uid": meta["uid"]}, "spec": {"schedulingGates": [{"name": GATE}]}}
+            self._send("PATCH", f"{PODS}/{meta['name']}", body)
+            self._wait_until_seen(meta["name"], meta["uid"])
+
+    def _remove(self, name: str) -> None:
+        self._send("DELETE", f"{PODS}/{name}", {"gracePeriodSeconds": 0})
+
+    def _wait_until_seen(self, name: str, uid: str) -> None:
+        """It is not done twice because the watch is late."""
+        pause = threading.Event()
+        while not self._closed and not self.audit.problems:
+            pod = self.audit.pods.get(name)
+            if pod is None or pod["metadata"]["uid"] != uid or gates_of(pod) == (GATE,):
+                return
+            if not gates_of(pod) and not pod["spec"].get("nodeName"):
+                return
+            pause.wait(0.002)
+
+    def _send(self, method: str, path: str, body: Object) -> Answer | None:
+        headers = MERGE if method == "PATCH" else JSON_TYPE
+        while not self._closed:
+            try:
+                return self._server.request(method, path, headers, json.dumps(body).encode())
+            except (OSError, http.client.HTTPException):
+                time.sleep(0.05)  # the server is away; whether it heard will be seen
+        return None
+
+    def close(self) -> None:
+        self._closed = True
+        self.join(60)
+
+    def wait_until(self, bound: int, scheduler: Process) -> None:
+        """Until so many got a node, or something is wrong."""
+        wait_for(lambda: self.audit.bound >= bound or self.audit.problems, scheduler, PATIENCE_S)
+
+    def wait_for_work(self, *, promised: bool) -> None:
+        """Until somebody has a promise and no node, or there is room for somebody who waits; or that was missed."""
+        deadline_s = time.monotonic() + MOMENT_S
+        while time.monotonic() < deadline_s:
+            if self.audit.promised() if promised else any(map(self.audit.fits, self.audit.waiting())):
+                return
+            time.sleep(0.0005)
+
+    def judge(self, scheduler: Process) -> None:
+        """With nothing ending any more whoever fits gets in; then all others, as room is made."""
+        audit = self.audit
+        wait_for(lambda: self.created == self.count or audit.problems, scheduler, PATIENCE_S)
+        self.ends = False
+        wait_for(lambda: self.is_full or audit.problems, scheduler, PATIENCE_S)
+        self._compare()
+        self.ends = True
+        wait_for(lambda: audit.problems or (self.is_done and not audit.pods), scheduler, PATIENCE_S)
+        self._compare()
+        self.close()
+        audit.finish()
+
+    @property
+    def is_full(self) -> bool:
+        """All that may be are created, and whoever fits has a node."""
+        audit = self.audit
+        is_there = self.created == min(self.allowed, self.count)
+        return is_there and not audit.promised() and not any(map(audit.fits, audit.waiting()))
+
+    @property
+    def is_released(self) -> bool:
+        """All that may be are created, and none of them has a gate of ours."""
+        return self.created == self.allowed and not any(map(gates_of, self.audit.waiting()))
+
+    @property
+    def is_done(self) -> bool:
+        return self.created == self.count
+
+    def _compare(self) -> None:
+        """What anybody counts who starts now, from the API alone, is what is bound, and nothing is promised."""
+        if self.audit.problems:
+            return
+        wait_for(lambda: self.audit.problems or self._counted() == self._expected())
+
+    def _counted(self) -> dict[str, Object]:
+        command = [str(HEADGATE), "queues", "-o", "json", "--kubeconfig", str(self._server.kubeconfig)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+        found = {each["name"]: each for each in json.loads(done.stdout)["queues"]}
+        return {name: {key: found[name][key] for key in ("allocated", "reserved")} for name in TREE}
+
+    def _expected(self) -> dict[str, Object]:
+        used = self.audit.used
+        return {name: {"allocated": {"cpu": str(used[name])} if used[name] else {}, "reserved": {}} for name in TREE}
+
+
+def prepare(server: Server) -> None:
+    install_crds(server)
+    for name, limit in TREE.items():
+        parent = {"parent": limit.parent} if limit.parent else {}
+        send(server, "POST", QUEUES, a_queue(name, capability={"cpu": str(limit.cpu)}, **parent))
+    create_nodes(server, (a_node(name, cpu=str(cpu), pods="1000") for name, cpu in ROOM.items()))
+
+
+@contextmanager
+def load(server: Server, count: int, seed: int = 1) -> Iterator[Load]:
+    prepare(server)
+    made = Load(server, count, seed)
+    made.audit.start()
+    made.start()
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def kill_often(
+    made: Load, server: Server, folder: Path, outcome: Outcome, seed: int, report: Callable[[int], None]
+) -> SchedulerProcess:
+    """As often as the outcome says; the scheduler that runs after that."""
+    chance = random.Random(seed)
+    made.allowed = PODS_PER_KILL
+    scheduler = SchedulerProcess(server, folder / "run.log", "--no-leader-elect")
+    try:
+        for kill in range(1, outcome.kills + 1):
+            made.wait_until(made.audit.bound + chance.randint(1, MOST_PER_LIFE), scheduler)
+            made.wait_for_work(promised=chance.random() < 0.5)
+            time.sleep(chance.choice((0.0, 0.002, 0.01)))  # when the kill comes is left to chance
+            scheduler.kill()
+            promised = bool(made.audit.promised())
+            outcome.promised += promised
+            outcome.under_way += promised or any(map(made.audit.fits, made.audit.waiting()))
+            report(kill)
+            made.allowed += PODS_PER_KILL
+            scheduler = SchedulerProcess(server, folder / f"run-{kill}.log", "--no-leader-elect")
+    except BaseException:
+        scheduler.stop()
+        raise
+    return scheduler
+
+
+def outage(server: EmbeddedServer | RealServer, folder: Path, seconds: float, pods: int = 60) -> int:
+    """The API server goes away while the scheduler has removals to send, and comes back after a while.
+
+    Those who were promised room before get in by that very promise. Returns how many there were.
+    """
+    with load(server, pods) as made:
+        wire = FaultyWire(server, folder)
+        made.allowed, made.ends = pods // 2, False
+        scheduler = SchedulerProcess(wire, folder / "outage.log", "--no-leader-elect")
+        try:
+            wait_for(lambda: made.is_full or made.audit.problems, scheduler, PATIENCE_S)
+            wire.refuse("PATCH", "")
+            made.ends = True
+            wait_for(lambda: not made.audit.running() or made.audit.problems, scheduler, PATIENCE_S)
+            asked = wait_for(lambda: len(found := _promises(wire)) >= AT_ONCE and found, scheduler, PATIENCE_S)
+            gated = {pod["metadata"]["uid"] for pod in made.audit.waiting() if gates_of(pod)}
+            assert set(asked) <= gated, "a promise that did not arrive lifts nothing"
+            server.kill()
+            wire.allow()
+            time.sleep(seconds)  # this is what is tried: a time without a server
+            server.restart()
+            made.allowed, made.replaces = pods, False
+            made.judge(scheduler)
+            assert {uid: made.audit.stamp(uid) for uid in asked} == asked
+        finally:
+            scheduler.stop()
+            wire.close()
+    return len(asked)
+
+
+def _promises(wire: FaultyWire) -> dict[str, str]:
+    """By uid, the stamps that did not reach the server."""
+    bodies = [json.loads(body)["metadata"] for body in wire.unheard if b"schedulingGates" in body]
+    return {each["uid"]: each["annotations"][STAMP] for each in bodies}
+
+
+def run(
+    server: Server,
+    folder: Path,
+    kills: int,
+    seed: int = 1,
+    report: Callable[[int], None] = lambda done: None,
+    then: Callable[[Load], None] = lambda made: None,
+) -> Outcome:
+    """``then`` happens after the last kill, while there still is something to do."""
+    outcome = Outcome(kills, (kills + 1) * PODS_PER_KILL)
+    with load(server, outcome.pods, seed) as made:
+        scheduler = kill_often(made, server, folder, outcome, seed, report)
+        try:
+            then(made)
+            made.judge(scheduler)
+        finally:
+            scheduler.stop()
+        outcome.replaced = made.replaced
+    return outcome

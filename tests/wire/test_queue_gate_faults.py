@@ -1,0 +1,96 @@
+"""A scheduler with queues that is killed, cut off from its server, or stopped and continued, on the embedded server.
+
+No queue is ever over its limit, no gate goes twice, and in the end everybody who fits is in.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.embedded import EmbeddedServer
+from harness.faulty_wire import FaultyWire
+from harness.scheduling import SchedulerProcess, wait_for
+from torture import queues
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[EmbeddedServer]:
+    made = EmbeddedServer(tmp_path / "server")
+    yield made
+    made.disconnect()
+    made.stop()
+
+
+def test_fifteen_kills_lose_no_pod_break_no_limit_and_leave_no_promise_behind(
+    server: EmbeddedServer, tmp_path: Path
+) -> None:
+    outcome = queues.run(server, tmp_path, kills=15)
+    assert outcome.kills == 15
+    assert outcome.under_way >= 8  # else the kills came when there was nothing to do
+    assert outcome.replaced >= 10
+
+
+def test_promises_that_were_on_their_way_when_the_server_went_are_kept_when_it_is_back(
+    server: EmbeddedServer, tmp_path: Path
+) -> None:
+    assert queues.outage(server, tmp_path, seconds=8.0) >= queues.AT_ONCE
+
+
+def test_a_leader_that_was_stopped_lets_nobody_in_any_more_when_it_goes_on(
+    server: EmbeddedServer, tmp_path: Path
+) -> None:
+    wires = [FaultyWire(server, tmp_path) for _ in range(2)]
+    with queues.load(server, 120) as made:
+        leader = SchedulerProcess(wires[0], tmp_path / "first.log")
+        try:
+            made.wait_until(10, leader)
+            other = SchedulerProcess(wires[1], tmp_path / "second.log")
+            try:
+                made.wait_for_work(promised=False)
+                leader.signal(signal.SIGSTOP)
+                made.wait_until(made.audit.bound + 20, other)
+                written = len(wires[0].writes)
+                leader.signal(signal.SIGCONT)
+                made.judge(other)
+                wait_for(lambda: "no longer elected" in leader.log.read_text(), leader)
+                late = [path for _, _, path in wires[0].writes[written:] if "/leases/" not in path]
+                assert late == []  # the Lease it may ask for, at a revision that has passed
+            finally:
+                other.stop()
+        finally:
+            leader.signal(signal.SIGCONT)
+            leader.stop()
+            for wire in wires:
+                wire.close()
+
+
+def test_replicas_of_which_one_has_the_feature_off_strand_nobody_and_break_no_limit(
+    server: EmbeddedServer, tmp_path: Path
+) -> None:
+    """It takes over from the one that is stopped, lifts what waits, and is followed by one that promises again."""
+    with queues.load(server, 150) as made:
+        made.allowed = 50
+        first = SchedulerProcess(server, tmp_path / "on.log")
+        try:
+            made.wait_until(10, first)
+            off = SchedulerProcess(server, tmp_path / "off.log", "--feature-gates", "QueueAllocationGate=false")
+            made.audit.switched_off = True
+        finally:
+            first.stop()
+        try:
+            made.allowed = 100
+            wait_for(lambda: made.audit.problems or made.is_released, off, queues.PATIENCE_S)
+            made.wait_until(made.audit.bound + 10, off)
+        finally:
+            off.stop()
+        assert any(not made.audit.stamp(uid) for uid in made.audit.lifted)  # gates of some went without a promise
+        again = SchedulerProcess(server, tmp_path / "again.log")
+        try:
+            made.allowed = made.count
+            made.judge(again)
+        finally:
+            again.stop()
