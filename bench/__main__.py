@@ -12,6 +12,7 @@ from bench import (
     creates,
     cycle,
     gate,
+    latency,
     metrics,
     queues,
     scheduler,
@@ -34,8 +35,9 @@ BENCHES = {
     "queues": queues.main,
     "scheduler": scheduler.main,
     "gate": gate.main,
+    "latency": latency.main,
 }
-WITH_OPTIONS = {"scheduler": scheduler.main, "gate": gate.main}
+WITH_OPTIONS = {"scheduler": scheduler.main, "gate": gate.main, "latency": latency.main}
 
 
 def main() -> int:
