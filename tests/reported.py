@@ -8,7 +8,7 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any
 
-from headgate.capacity.names import GATE, GROUP_NAMES, OPT_IN, QUEUE_NAME, STAMP, TASK_SPEC
+from headgate.capacity.names import GATE, GROUP_NAMES, OPT_IN, QUEUE_NAME, QUEUES, STAMP, TASK_SPEC
 from headgate.capacity.queues import Queues
 from headgate.capacity.reporting import Make, Report, Reporting
 from headgate.capacity.stamp import Stamp, write_stamp
@@ -25,10 +25,15 @@ NAMESPACE = "ns"
 class Cluster:
     """``keeps``: which part of a status the server keeps of what it is sent."""
 
-    def __init__(self, *schedulers: str, keeps: Callable[[Object], Object] = lambda status: status) -> None:
+    def __init__(
+        self,
+        *schedulers: str,
+        keeps: Callable[[Object], Object] = lambda status: status,
+        makes_groups: bool = False,
+    ) -> None:
         self.engine = Queues()
         self.engine.namespace_applied({"metadata": {"name": NAMESPACE}})
-        self.reporting = Reporting(self.engine, schedulers or ("volcano",))
+        self.reporting = Reporting(self.engine, schedulers or ("volcano",), makes_groups=makes_groups)
         self.queues: dict[str, Object] = {}
         self.groups: dict[str, Object] = {}
         self.pods: dict[str, Object] = {}
@@ -125,7 +130,8 @@ class Cluster:
             return
         if isinstance(effect, Make):
             made = effect.obj
-            self.queue(made["metadata"]["name"], **made["spec"])
+            add = self.queue if effect.resource == QUEUES else self.group
+            add(made["metadata"]["name"], **made["spec"])
             return
         place = self.groups if effect.namespace else self.queues
         found = place.get(effect.name)

@@ -103,8 +103,12 @@ def queue_of(cluster: Cluster, pod: Object) -> str:
     return cluster.engine.queue_of(pod["uid"])
 
 
+def parent_of(queue: Object) -> str:
+    return str(queue["spec"].get("parent") or "root")
+
+
 def subtree(cluster: Cluster, queue: str) -> set[str]:
-    below = {name for name, each in cluster.queues.items() if each["spec"].get("parent") == queue and name != queue}
+    below = {name for name, each in cluster.queues.items() if name != "root" and parent_of(each) == queue}
     return {queue}.union(*(subtree(cluster, name) for name in below))
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from harness.cluster import Cluster
 from harness.queues import QUEUES
+from harness.scheduling import wait_for
 
 ALL = ("--nodes", "0", "--components", "apiserver,scheduler")
 GROUPS = "/apis/scheduling.volcano.sh/v1beta1/podgroups"
@@ -34,3 +36,22 @@ def test_a_folder_that_is_older_than_the_kinds_gets_them_and_what_was_changed_st
     with Cluster(tmp_path / "data", *ALL) as second:
         assert names(second) == ["default", "root"]
         assert second.ask("GET", f"{QUEUES}/default")[1]["spec"]["capability"] == {"cpu": "7"}
+
+
+def test_a_pod_without_a_group_gets_one_if_asked_for_and_takes_it_along(tmp_path: Path) -> None:
+    pods = "/api/v1/namespaces/default/pods"
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}
+    pod = {"metadata": {"name": "alone"}, "spec": {"schedulerName": "volcano", "containers": [container]}}
+    with Cluster(tmp_path / "data", "--nodes", "1", "--podgroups-for-bare-pods") as cluster:
+        status, made = cluster.ask("POST", pods, pod)
+        assert status == 201, made
+
+        def group() -> dict[str, Any]:
+            found: dict[str, Any] = next(iter(cluster.ask("GET", GROUPS)[1]["items"]), {})
+            return found
+
+        wait_for(lambda: (group().get("status") or {}).get("running") == 1)
+        assert group()["metadata"]["name"] == f"podgroup-{made['metadata']['uid']}"
+        assert (group()["spec"]["queue"], group()["status"]["phase"]) == ("default", "Running")
+        assert cluster.ask("DELETE", f"{pods}/alone", {"gracePeriodSeconds": 0})[0] == 200
+        wait_for(lambda: group() == {})

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
+import msgspec
+
 from headgate.capacity.groups import PodGroup, read_group
 from headgate.capacity.members import Member, read_member
 from headgate.capacity.names import DEFAULT
@@ -19,6 +21,7 @@ GroupKey = tuple[str, str]
 Place = tuple[str, str]
 """A queue, and the phase under which something is counted in it."""
 
+_ALIVE: Final = (Doing.PENDING, Doing.BOUND, Doing.RUNNING)
 _BARE: Final = {Doing.BOUND: RUNNING, Doing.RUNNING: RUNNING, Doing.RELEASING: RUNNING}
 
 
@@ -37,9 +40,12 @@ class Group:
 
 
 class Census:
-    """``schedulers``: whose pods are counted. ``queue_of`` gives the queue of a pod by its uid, or nothing."""
+    """``schedulers``: whose pods are counted. ``queue_of`` gives the queue of a pod by its uid, or nothing.
+    ``invents``: pods of their own have groups of one, by a name that Volcano's users know."""
 
-    def __init__(self, schedulers: Collection[str], queue_of: Callable[[str], str]) -> None:
+    def __init__(self, schedulers: Collection[str], queue_of: Callable[[str], str], *, invents: bool = False) -> None:
+        self._invents = invents
+        self.lacking: dict[GroupKey, None] = {}  # invented groups that were found without an object since last asked
         self._schedulers = frozenset(schedulers)
         self._queue_of = queue_of
         self._groups: dict[GroupKey, Group] = {}
@@ -81,6 +87,7 @@ class Census:
         if found is not None:
             found.group = None
             self.stand(found, None)
+            self._lack(key, found)
             self._forget_if_empty(key, found)
 
     def apply_pod(self, wire: Wire) -> None:
@@ -88,6 +95,8 @@ class Census:
         member = read_member(wire)
         if member is None or member.scheduler_name not in self._schedulers:
             return
+        if self._invents and not member.group:
+            member = msgspec.structs.replace(member, group=invented_name(member.uid))
         before = self._pods.get(member.uid)
         if before == member or (before is not None and _has_ended(before) and not _has_ended(member)):
             return  # nothing new, or from a watch that is late
@@ -96,8 +105,10 @@ class Census:
         self._pods[member.uid] = member
         if member.group:
             key = (member.namespace, member.group)
-            self._groups.setdefault(key, Group()).members[member.uid] = member
+            found = self._groups.setdefault(key, Group())
+            found.members[member.uid] = member
             self.touched_groups[key] = None
+            self._lack(key, found)
         else:
             self._stand_bare(member)
 
@@ -137,6 +148,18 @@ class Census:
         self.touched_groups[key] = None
         self._forget_if_empty(key, found)
 
+    def lonely(self, key: GroupKey) -> Member | None:
+        """The pod for which a group is to be made: it is alive, and its invented group has no object."""
+        found = self._groups.get(key)
+        if not self._invents or found is None or found.group is not None:
+            return None
+        alive = (each for each in found.members.values() if each.doing in _ALIVE)
+        return next((each for each in alive if invented_name(each.uid) == key[1]), None)
+
+    def _lack(self, key: GroupKey, found: Group) -> None:
+        if self._invents and found.group is None and self.lonely(key) is not None:
+            self.lacking[key] = None
+
     def _forget_if_empty(self, key: GroupKey, found: Group) -> None:
         if found.group is None and not found.members:
             del self._groups[key]
@@ -155,6 +178,10 @@ class Census:
             if not phases:
                 del self._phases[queue]
             self.touched_queues[queue] = None
+
+
+def invented_name(uid: str) -> str:
+    return f"podgroup-{uid}"
 
 
 def _has_ended(member: Member) -> bool:

@@ -240,3 +240,14 @@ DEFAULT_QUEUE: Final = _queue(DEFAULT, {"weight": 1, "reclaimable": True, "paren
 """Where pods belong that name none."""
 FIRST_QUEUES: Final[tuple[Object, ...]] = (_queue(ROOT, {"weight": 1, "reclaimable": False}), DEFAULT_QUEUE)
 """The one above all others, and that one."""
+
+
+def group_of_one(namespace: str, name: str, uid: str, queue: str) -> Object:
+    """A PodGroup for a pod that names none, by the name that Volcano gives it. It goes when the pod goes."""
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid, "controller": True}
+    return {
+        "apiVersion": f"{GROUP}/{VERSION}",
+        "kind": "PodGroup",
+        "metadata": {"namespace": namespace, "name": f"podgroup-{uid}", "ownerReferences": [owner]},
+        "spec": {"minMember": 1, "queue": queue},
+    }

@@ -35,6 +35,7 @@ class Member(msgspec.Struct, frozen=True, gc=False):
 
     uid: str
     namespace: str
+    name: str
     scheduler_name: str
     group: str = ""
     role: str = ""
@@ -65,6 +66,7 @@ def _read(wire: Mapping[str, Any]) -> Member:
     return Member(
         uid=str(metadata["uid"]),
         namespace=str(metadata.get("namespace") or ""),
+        name=str(metadata.get("name") or ""),
         scheduler_name=str(spec.get("schedulerName") or "default-scheduler"),
         group=next((str(annotations[each]) for each in GROUP_NAMES if annotations.get(each)), ""),
         role=str(annotations.get(TASK_SPEC) or ""),

@@ -14,8 +14,8 @@ from typing import Any, Final, NamedTuple, Protocol
 import msgspec
 
 from headgate.capacity import reports, states, unsupported
-from headgate.capacity.census import Census, Group, GroupKey, Place
-from headgate.capacity.definitions import FIRST_QUEUES
+from headgate.capacity.census import Census, Group, GroupKey, Place, invented_name
+from headgate.capacity.definitions import FIRST_QUEUES, group_of_one
 from headgate.capacity.groups import PodGroup
 from headgate.capacity.members import count
 from headgate.capacity.names import DEFAULT, POD_GROUPS, QUEUES
@@ -24,6 +24,7 @@ from headgate.capacity.queue import Amounts
 from headgate.capacity.rounds import Key, Rounds
 from headgate.capacity.states import Wish
 from headgate.kube.resource import Resource
+from headgate.waiting.heap import Heap
 
 Object = dict[str, Any]
 Wire = Mapping[str, Any]
@@ -32,6 +33,7 @@ INTERVALS_S: Final = {QUEUES.plural: 2.0, POD_GROUPS.plural: 1.0}
 SOON_S: Final = 0.25
 """How long changes are gathered."""
 _MAKE_AGAIN_S: Final = 30.0
+_FIRST: Final = {str(each["metadata"]["name"]): each for each in FIRST_QUEUES}
 _VOLCANO: Final = "volcano"
 """Who serves this name serves groups before they have any pods, too."""
 _TIMES: Final = ("lastTransitionTime", "transitionID")
@@ -77,8 +79,9 @@ class Report(msgspec.Struct, frozen=True):
 
 
 class Make(msgspec.Struct, frozen=True):
-    """A queue that should be there, and is not."""
+    """An object that should be there, and is not."""
 
+    resource: Resource
     obj: Object
 
 
@@ -102,16 +105,17 @@ class Standing(NamedTuple):
 
 
 class Reporting:
-    """``schedulers``: the names that pods ask for us by; groups of other schedulers' pods are theirs to report."""
+    """``schedulers``: the names that pods ask for us by; groups of other schedulers' pods are theirs to report.
+    ``makes_groups``: whether pods without a PodGroup get one of their own, as Volcano gives them."""
 
-    def __init__(self, books: Books, schedulers: Collection[str]) -> None:
+    def __init__(self, books: Books, schedulers: Collection[str], *, makes_groups: bool = False) -> None:
         self._books = books
         self._serves_empty_groups = _VOLCANO in schedulers
         self._queues: dict[str, _Queue] = {}
         self._children: dict[str, set[str]] = {}
-        self._census = Census(schedulers, books.queue_of)
+        self._census = Census(schedulers, books.queue_of, invents=makes_groups)
         self._rounds = Rounds(INTERVALS_S)
-        self._make_at_s: dict[str, float] = {}
+        self._makes: Heap[GroupKey] = Heap()
         self._is_synced = False
 
     # What the API shows
@@ -120,7 +124,6 @@ class Reporting:
         name = str(_mapping(wire.get("metadata")).get("name") or "")
         before = self._queues.get(name)
         queue = self._queues[name] = _Queue(wire, states.read_wish(name, wire))
-        self._make_at_s.pop(name, None)
         if before is None or before.wish.parent != queue.wish.parent:
             if before is not None:
                 self._children[before.wish.parent].discard(name)
@@ -182,7 +185,7 @@ class Reporting:
             self._mark_group(entered, now_s)
         if not self._is_synced:
             return []
-        found: list[Report | Make] = [*self._make(now_s)]
+        found: list[Report | Make] = [*self._make(now_s, most)]
         while len(found) < most and (key := self._rounds.take(now_s)) is not None:
             report = self._group_report(key, now_s, now) if key[1] else self._queue_report(key[2], now_s, now)
             if report is not None:
@@ -214,7 +217,8 @@ class Reporting:
         return about if about is not None and about.uid == report.uid else None
 
     def next_deadline_s(self) -> float | None:
-        deadlines = [each for each in (self._rounds.next_deadline_s(), *self._make_at_s.values()) if each is not None]
+        make, look_s = self._makes.first(), self._rounds.next_deadline_s()
+        deadlines = [each for each in (None if make is None else make[0], look_s) if each is not None]
         return min(deadlines, default=None) if self._is_synced else None
 
     # Queues
@@ -259,16 +263,31 @@ class Reporting:
 
     def _miss(self, now_s: float) -> None:
         if self._is_synced:
-            for obj in FIRST_QUEUES:
-                if obj["metadata"]["name"] not in self._queues:
-                    self._make_at_s.setdefault(obj["metadata"]["name"], now_s)
+            for name in _FIRST:
+                if name not in self._queues and ("", name) not in self._makes:
+                    self._makes.put(("", name), now_s)
 
-    def _make(self, now_s: float) -> Iterable[Make]:
-        for obj in FIRST_QUEUES:
-            name = obj["metadata"]["name"]
-            if self._make_at_s.get(name, now_s + 1) <= now_s:
-                self._make_at_s[name] = now_s + _MAKE_AGAIN_S
-                yield Make(obj)
+    def _make(self, now_s: float, most: int) -> Iterable[Make]:
+        """What is missing is made, and made again if it does not show."""
+        for _ in range(most):
+            first = self._makes.first()
+            if first is None or first[0] > now_s:
+                return
+            self._makes.pop()
+            made = self._missing(first[1])
+            if made is not None:
+                self._makes.put(first[1], now_s + _MAKE_AGAIN_S)
+                yield made
+
+    def _missing(self, key: GroupKey) -> Make | None:
+        if not key[0]:
+            return None if key[1] in self._queues else Make(QUEUES, _FIRST[key[1]])
+        pod = self._census.lonely(key)
+        if pod is None:
+            return None
+        return Make(
+            POD_GROUPS, group_of_one(pod.namespace, pod.name, pod.uid, self._books.queue_of(pod.uid) or DEFAULT)
+        )
 
     # Groups
 
@@ -283,7 +302,10 @@ class Reporting:
             self._stand(found, (queue, seen if seen in PHASES else PENDING), now_s)
             return None
         counts, roles = count(found.members.values())
-        phase = phase_of(seen, group.min_member, counts, is_let_in=self._books.is_inqueue(*key))
+        is_let_in = self._books.is_inqueue(*key)
+        if key[1] in map(invented_name, found.members):
+            is_let_in = any(each.is_admitted for each in found.members.values())
+        phase = phase_of(seen, group.min_member, counts, is_let_in=is_let_in)
         self._stand(found, (queue, phase), now_s)
         return found, group, Standing(queue, phase, counts, roles)
 
@@ -324,10 +346,14 @@ class Reporting:
         census = self._census
         groups, census.touched_groups = census.touched_groups, {}
         queues, census.touched_queues = census.touched_queues, {}
+        lacking, census.lacking = census.lacking, {}
         for key in groups:
             self._mark_group(key, now_s)
         for name in queues:
             self._mark_upwards(name, now_s)
+        for key in lacking:
+            if key not in self._makes:
+                self._makes.put(key, now_s)
 
     def _mark_upwards(self, name: str, now_s: float) -> None:
         """The queue, and those above it that may become empty by this."""

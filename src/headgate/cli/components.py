@@ -80,7 +80,7 @@ async def _start_scheduler(plan: Plan, served: Served, stack: contextlib.AsyncEx
     make = maker(default_configuration(SCHEDULERS, found), found, plan.features)
     if isinstance(make, str):
         raise UpProblem(make)
-    keep(stack, keep_scheduling(make, served.client("headgate-scheduler")))
+    keep(stack, keep_scheduling(make, served.client("headgate-scheduler"), makes_groups=plan.makes_groups))
 
 
 _STARTS: Final[dict[str, Start]] = {

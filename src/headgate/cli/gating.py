@@ -27,3 +27,13 @@ def gating_options(command: F) -> F:
         is_flag=True,
         help=f'Gate new pods without their asking, unless the annotation {OPT_IN} says "false".',
     )(command)
+
+
+def groups_option(command: F) -> F:
+    """The command gets ``makes_groups``."""
+    return click.option(
+        "--podgroups-for-bare-pods",
+        "makes_groups",
+        is_flag=True,
+        help="Make a PodGroup for each pod of a queue that names none, as Volcano does; it goes with its pod.",
+    )(command)

@@ -37,6 +37,7 @@ class Plan(msgspec.Struct, frozen=True):
     access: Access
     event_ttl_s: float = 3600.0
     gates_all: bool = False
+    makes_groups: bool = False
     autoscaler: str = ""
     """Which model of one buys further nodes; empty: none."""
     trusted_users: frozenset[str] = frozenset()
@@ -56,6 +57,7 @@ class Plan(msgspec.Struct, frozen=True):
         access: Access,
         event_ttl: str = "1h",
         gates_all: bool = False,
+        makes_groups: bool = False,
         autoscaler: str = "",
         trusted_users: Sequence[str] = (),
     ) -> Plan | str:
@@ -96,6 +98,7 @@ class Plan(msgspec.Struct, frozen=True):
             access=access,
             event_ttl_s=ttl_ns / 1e9,
             gates_all=gates_all,
+            makes_groups=makes_groups,
             autoscaler=autoscaler,
             trusted_users=frozenset(trusted_users),
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import gc
 import signal
 import time
@@ -17,6 +18,7 @@ import msgspec
 from headgate.cli.address import parse_address
 from headgate.cli.event_loop import loop_factory
 from headgate.cli.feature_gates import feature_gates_option
+from headgate.cli.gating import groups_option
 from headgate.cli.logs import log_options
 from headgate.cli.remote import access_or_give_up, cluster_options, give_up, perform, reach
 from headgate.cli.scheduler import Make, configuration_of, default_configuration, installed_plugins, maker
@@ -53,6 +55,7 @@ class Order(msgspec.Struct, frozen=True):
     webhooks: Wish | None = None
     place: Place | None = None
     gates: bool = True
+    makes_groups: bool = False
 
 
 @click.command(short_help="Schedule the pods of a cluster that exists already.")
@@ -93,6 +96,7 @@ class Order(msgspec.Struct, frozen=True):
     metavar="NAME",
     help=f"Serve pods with this schedulerName. May be repeated. [default: {_NAME}, or the file's profiles]",
 )
+@groups_option
 @click.option("--takeover", is_flag=True, help="Serve a name even while its usual scheduler renews its Lease.")
 @click.option("--dry-run", is_flag=True, help="Decide and say what would be done; write nothing.")
 @log_options
@@ -106,6 +110,7 @@ def command(
     metrics_listen: str,
     leader_elect: bool | None,
     names: tuple[str, ...],
+    makes_groups: bool,
     takeover: bool,
     dry_run: bool,
 ) -> None:
@@ -166,7 +171,7 @@ def command(
     access = access_or_give_up("run", kubeconfig or configuration.client_connection.kubeconfig, context)
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            order = Order(access, configuration, make, dry_run, takeover, metrics_at)
+            order = Order(access, configuration, make, dry_run, takeover, metrics_at, makes_groups=makes_groups)
             gates = features.queue_allocation_gate
             order = msgspec.structs.replace(order, components=chosen, webhooks=webhooks, place=place, gates=gates)
             problem = runner.run(_run(order))
@@ -242,10 +247,11 @@ async def _work(order: Order, transport: Transport, board: Board) -> str:
         await keep_scheduling(order.make, Rehearsal(transport, click.echo), board=board, reports=False)
         return ""
     election = order.configuration.leader_election
+    keep = functools.partial(keep_scheduling, order.make, transport, board=board, makes_groups=order.makes_groups)
     if not election.leader_elect:
-        await keep_scheduling(order.make, transport, board=board)
+        await keep()
         return ""
-    await _stand(election, transport, lambda room_s: keep_scheduling(order.make, transport, room_s=room_s, board=board))
+    await _stand(election, transport, lambda room_s: keep(room_s=room_s))
     return ""
 
 

@@ -15,7 +15,7 @@ from headgate.cli.cluster import run
 from headgate.cli.credentials import Access
 from headgate.cli.event_loop import loop_factory
 from headgate.cli.feature_gates import feature_gates_option
-from headgate.cli.gating import gating_options
+from headgate.cli.gating import gating_options, groups_option
 from headgate.cli.logs import log_options
 from headgate.cli.plan import COMPONENTS, Plan, UpProblem
 from headgate.kube.features import Features
@@ -78,6 +78,7 @@ _DEFAULT_LISTEN: Final = "127.0.0.1:6443"
 )
 @feature_gates_option
 @gating_options
+@groups_option
 @click.option(
     "--allow-privileged",
     type=bool,
@@ -135,6 +136,7 @@ def command(
     features: Features,
     gates_all: bool,
     trusted_users: tuple[str, ...],
+    makes_groups: bool,
     allow_privileged: bool,
     event_ttl: str,
     token_file: Path | None,
@@ -169,6 +171,7 @@ def command(
         ),
         event_ttl=event_ttl,
         gates_all=gates_all,
+        makes_groups=makes_groups,
         autoscaler=autoscaler or "",
         trusted_users=trusted_users,
     )

@@ -350,6 +350,45 @@ def test_a_group_that_asks_for_hard_topology_is_told_that_it_is_not_there() -> N
     assert cluster.said("g")["Supported"] == "NotSupported"
 
 
+def test_pods_of_their_own_get_groups_of_one_only_if_that_was_asked_for() -> None:
+    cluster = started()
+    cluster.pod("a", queue="blue", gates=[GATE])
+    cluster.run()
+    assert cluster.groups == {}
+    asked = started(makes_groups=True)
+    uid = asked.pod("a", queue="blue", gates=[GATE])["uid"]
+    asked.run()
+    (made,) = (each for each in asked.writes if isinstance(each, Make))
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "a", "uid": uid, "controller": True}
+    assert made.obj["metadata"] == {"namespace": "ns", "name": f"podgroup-{uid}", "ownerReferences": [owner]}
+    assert made.obj["spec"] == {"minMember": 1, "queue": "blue"}
+    assert (phases(asked, "blue"), asked.said(f"podgroup-{uid}")) == ({"pending": 1}, {"Scheduled": "WaitingForQueue"})
+    asked.pod("a", gates=[], admitted="blue")
+    asked.run()
+    assert phases(asked, "blue") == {"inqueue": 1}
+    asked.pod("a", node="n1", phase="Running")
+    asked.run()
+    assert (phases(asked, "blue"), asked.status(f"podgroup-{uid}")["running"]) == ({"running": 1}, 1)
+    asked.pod("a", phase="Succeeded")
+    asked.run()
+    assert phases(asked, "blue") == {"completed": 1}
+    assert len([each for each in asked.writes if isinstance(each, Make)]) == 1
+
+
+def test_a_group_of_one_that_somebody_deletes_is_made_again_while_its_pod_lives() -> None:
+    cluster = started(makes_groups=True)
+    uid = cluster.pod("a", queue="blue", node="n1", phase="Running")["uid"]
+    cluster.run()
+    cluster.remove_group(f"podgroup-{uid}")
+    cluster.run()
+    assert f"podgroup-{uid}" in cluster.groups
+    cluster.remove_pod("a")
+    cluster.remove_group(f"podgroup-{uid}")
+    cluster.run(120)
+    assert cluster.groups == {}
+    assert phases(cluster, "blue") == {}
+
+
 @pytest.mark.parametrize("spec", [{"minMember": "many"}, {"minMember": 1, "minResources": {"cpu": "-1"}}])
 def test_a_poisoned_group_says_what_is_wrong_and_the_others_go_on(spec: Object) -> None:
     cluster = started()

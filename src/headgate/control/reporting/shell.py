@@ -49,8 +49,9 @@ class Reporter:
         writer: Writer,
         *,
         turn: Callable[[], Awaitable[None]] = no_rush,
+        makes_groups: bool = False,
     ) -> None:
-        self.reporting = Reporting(books, schedulers)
+        self.reporting = Reporting(books, schedulers, makes_groups=makes_groups)
         self._transport = transport
         self._writer = writer
         self._turn = turn
@@ -144,9 +145,10 @@ class Reporter:
     async def _perform(self, effect: Report | Make) -> None:
         await self._turn()
         if isinstance(effect, Make):
-            verdict = await self._writer.create(QUEUES, "", effect.obj)
+            metadata = effect.obj["metadata"]
+            verdict = await self._writer.create(effect.resource, metadata.get("namespace") or "", effect.obj)
             if verdict.outcome is Outcome.REFUSED:
-                self._complain_once(f"queue {effect.obj['metadata']['name']} cannot be made", verdict)
+                self._complain_once(f"{effect.obj['kind']} {metadata['name']} cannot be made", verdict)
             return
         verdict = await self._write(effect)
         now_s = time.monotonic()

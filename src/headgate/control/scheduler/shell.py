@@ -70,13 +70,14 @@ async def keep_scheduling(
     room_s: Callable[[], float] = unfenced,
     board: Board | None = None,
     reports: bool = True,
+    makes_groups: bool = False,
 ) -> None:
     """Until it is cancelled. A scheduler that fails as a whole is followed by one that starts from the API alone.
-    ``reports``: whether the status of queues and PodGroups is written, too."""
+    ``reports``: whether the status of queues and PodGroups is written, too. ``makes_groups``: for pods without one."""
     board = board or Board()
     while True:
         writer = Writer(transport, room_s=room_s, jitter=random.random, sleep=asyncio.sleep)
-        shell = SchedulerShell(make, transport, writer, reports=reports)
+        shell = SchedulerShell(make, transport, writer, reports=reports, makes_groups=makes_groups)
         board.hang_up(shell)
         try:
             await shell.run()
@@ -97,6 +98,7 @@ class SchedulerShell:
         instance: str = "",
         at_once: int = AT_ONCE,
         reports: bool = True,
+        makes_groups: bool = False,
     ) -> None:
         self.scheduler = make(_complain)
         self.synced = asyncio.Event()
@@ -108,7 +110,8 @@ class SchedulerShell:
         self._reporter: Reporter | None = None
         names, queues = self.scheduler.names_by_queues, self.scheduler.queues
         if names and reports:
-            self._reporter = Reporter(queues, names, transport, writer, turn=self._hands.rest)
+            turn = self._hands.rest
+            self._reporter = Reporter(queues, names, transport, writer, turn=turn, makes_groups=makes_groups)
 
     def unsynced(self) -> list[str]:
         """The resources that were not heard of in full yet."""
