@@ -161,13 +161,14 @@ def all_bought(server: Server) -> dict[str, list[Object]]:
 
 def _define(server: Server, programs: Path) -> None:
     files = sorted((programs / "karpenter-manifests").glob("*.yaml"))
-    names = [send(server, "POST", DEFINITIONS, yaml.safe_load(file.read_text()))["metadata"]["name"] for file in files]
-    wait_for(lambda: all(_is_served(server, name) for name in names))
+    kinds = [send(server, "POST", DEFINITIONS, yaml.safe_load(file.read_text()))["spec"] for file in files]
+    wait_for(lambda: all(_is_served(server, kind) for kind in kinds))
 
 
-def _is_served(server: Server, name: str) -> bool:
-    conditions = send(server, "GET", f"{DEFINITIONS}/{name}").get("status", {}).get("conditions") or ()
-    return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
+def _is_served(server: Server, kind: Object) -> bool:
+    """Established does not suffice: for a moment longer a kube-apiserver answers that its storage is initializing."""
+    (version,) = [each["name"] for each in kind["versions"] if each["storage"]]
+    return server.request("GET", f"/apis/{kind['group']}/{version}/{kind['names']['plural']}").status == 200
 
 
 def _instance_type(shape: Shape) -> Object:

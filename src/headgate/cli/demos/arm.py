@@ -31,6 +31,7 @@ from headgate.nodes.models.shell import Autoscaler
 Object = dict[str, Any]
 
 _TICK_S: Final = 0.1
+_MOMENT_S: Final = 1.0
 _TERMINAL: Final = frozenset({"Succeeded", "Failed"})
 
 
@@ -78,10 +79,11 @@ class Arm:
             raise UpProblem(f"{name} was not changed: {verdict.message}")
 
     async def settle(self, quiet_s: float) -> None:
-        """Until nothing has changed for so long. Moments in which this process itself was held up do not count."""
+        """Until nothing has changed for so long, or for a moment if no pod waits: nothing will, then. Times at which
+        this process itself was held up do not count."""
         loop = asyncio.get_running_loop()
         quiet = 0
-        while quiet * _TICK_S < quiet_s:
+        while quiet * _TICK_S < (quiet_s if self.counts().waiting else _MOMENT_S):
             moved_s, began_s = self._moved_s, loop.time()
             await asyncio.sleep(_TICK_S)
             if self._moved_s != moved_s:

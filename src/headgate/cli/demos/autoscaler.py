@@ -26,8 +26,9 @@ from headgate.nodes.models.machine import Shape
 
 Object = dict[str, Any]
 
-QUIET_S: Final = 3.0
-"""Longer than anybody here thinks: Cluster Autoscaler waits two seconds for more pods to come."""
+QUIET_S: Final = 6.0
+"""Longer than anybody here thinks: Cluster Autoscaler waits two seconds for more pods to come, and a pod that was tried
+twice in vain may be left alone by the scheduler for four."""
 _QUEUE: Final = "demo"
 _MACHINE: Final = Shape(
     "one-cpu",
