@@ -9,6 +9,7 @@ switched off there are no promises: gates of ours are lifted, at a bounded rate,
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
@@ -73,6 +74,7 @@ class Admitting:
         self._refusals: dict[str, int] = {}
         self._releasing: Heap[str] = Heap()
         self._release_s = 0.0
+        self._is_asked = False
 
     # What the API shows
 
@@ -110,6 +112,7 @@ class Admitting:
     # The step
 
     def step(self, now_s: float) -> list[Effect]:
+        self._is_asked = False
         effects: list[Effect] = [*self._lifts.due(now_s), *self._release(now_s)]
         for grant in self.queues.admit(now_s, self._lifts.room):
             for uid in grant.uids:
@@ -161,6 +164,8 @@ class Admitting:
                 yield lift
 
     def next_deadline_s(self) -> float | None:
+        if self._is_asked:
+            return -math.inf
         release_s = self._release_s if self._releasing and self._lifts.room else None
         found = (self._lifts.next_deadline_s(), self.queues.next_deadline_s(), release_s)
         return min((moment for moment in found if moment is not None), default=None)
@@ -219,8 +224,11 @@ class Admitting:
         return self.queues.why(pod.uid) if pod.scheduler_name in self._names else None
 
     def asks(self, pod: Pod) -> Held | None:
-        """Why the pod must not be tried although it may be tried for all that the scheduling queue knows."""
-        return self.queues.held(pod.uid) if pod.scheduler_name in self._names else None
+        """Why the pod must not be tried although it may be tried for all that the scheduling queue knows. If it stands
+        in line just now, the next step lets it in, and there must be one: nothing else may happen."""
+        held = self.queues.held(pod.uid) if pod.scheduler_name in self._names else None
+        self._is_asked |= held is not None and held.why is Why.WAITING_TURN
+        return held
 
     def company(self, pod: Pod) -> Company:
         """Whom the pod is tried together with, itself among them."""
