@@ -90,7 +90,13 @@ def torture_scheduler(root: Path, given: argparse.Namespace) -> str:
 def torture_queues(root: Path, given: argparse.Namespace) -> str:
     server = EmbeddedServer(root / "server")
     try:
-        outcome = queues.run(server, root, given.kills, report=counting("kills of the scheduler with queues"))
+        outcome = queues.run(
+            server,
+            root,
+            given.kills,
+            report=counting("kills of the scheduler with queues"),
+            then=lambda made: queues.hang(server, made, given.pause),
+        )
     finally:
         server.disconnect()
         server.stop()

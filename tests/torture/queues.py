@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import random
+import signal
 import subprocess
 import threading
 import time
@@ -270,6 +272,17 @@ def kill_often(
         scheduler.stop()
         raise
     return scheduler
+
+
+def hang(server: EmbeddedServer, made: Load, seconds: float) -> None:
+    """The server stands still with what was sent to it, and does all of it when it goes on: some of it twice."""
+    (pid,) = server.pids().values()
+    made.wait_for_work(promised=False)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        time.sleep(seconds)  # this is what is tried: a time without an answer
+    finally:
+        os.kill(pid, signal.SIGCONT)
 
 
 def outage(server: EmbeddedServer | RealServer, folder: Path, seconds: float, pods: int = 60) -> int:

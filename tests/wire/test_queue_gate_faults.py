@@ -28,7 +28,8 @@ def server(tmp_path: Path) -> Iterator[EmbeddedServer]:
 def test_fifteen_kills_lose_no_pod_break_no_limit_and_leave_no_promise_behind(
     server: EmbeddedServer, tmp_path: Path
 ) -> None:
-    outcome = queues.run(server, tmp_path, kills=15)
+    """And then the server stands still for a while."""
+    outcome = queues.run(server, tmp_path, kills=15, then=lambda made: queues.hang(server, made, 4.0))
     assert outcome.kills == 15
     assert outcome.under_way >= 8  # else the kills came when there was nothing to do
     assert outcome.replaced >= 10
@@ -44,7 +45,7 @@ def test_a_leader_that_was_stopped_lets_nobody_in_any_more_when_it_goes_on(
     server: EmbeddedServer, tmp_path: Path
 ) -> None:
     wires = [FaultyWire(server, tmp_path) for _ in range(2)]
-    with queues.load(server, 120) as made:
+    with queues.load(server, 90) as made:
         leader = SchedulerProcess(wires[0], tmp_path / "first.log")
         try:
             made.wait_until(10, leader)
@@ -72,8 +73,8 @@ def test_replicas_of_which_one_has_the_feature_off_strand_nobody_and_break_no_li
     server: EmbeddedServer, tmp_path: Path
 ) -> None:
     """It takes over from the one that is stopped, lifts what waits, and is followed by one that promises again."""
-    with queues.load(server, 150) as made:
-        made.allowed = 50
+    with queues.load(server, 110) as made:
+        made.allowed = 40
         first = SchedulerProcess(server, tmp_path / "on.log")
         try:
             made.wait_until(10, first)
@@ -82,7 +83,7 @@ def test_replicas_of_which_one_has_the_feature_off_strand_nobody_and_break_no_li
         finally:
             first.stop()
         try:
-            made.allowed = 100
+            made.allowed = 80
             wait_for(lambda: made.audit.problems or made.is_released, off, queues.PATIENCE_S)
             made.wait_until(made.allowed, off)  # all of them, in their turns
         finally:
