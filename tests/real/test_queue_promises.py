@@ -19,6 +19,7 @@ from real.queue_place import FOREIGN, Object, Place, a_place, gates_of
 pytestmark = pytest.mark.real
 
 PRIORITY_CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
+GPU = "example.com/gpu"
 HELD = ("Pending", "SchedulingGated", GATE)
 
 
@@ -72,16 +73,23 @@ def test_e2_pods_with_a_foreign_gate_are_deducted(place: Place, gates: tuple[str
 
 
 def test_e3_no_more_is_deducted_than_there_was_and_only_what_was_asked_for(place: Place) -> None:
-    queue = place.queue("2")
+    queue = place.queue("", capability={"cpu": "2", GPU: "1"})
     a_group_that_was_let_in(place, queue)
-    place.pod("early-1", group="early", cpu="50", gates=(FOREIGN, GATE))
+    place.pod("early-1", group="early", gates=(FOREIGN, GATE), containers=[a_container({"cpu": "50", GPU: "1"})])
     place.group("late", queue, 1, minResources={"cpu": "2"})
     place.pod("late-0", group="late", cpu="2", wants="nowhere")
     place.until_unschedulable("late-0")
-    place.group("later", queue, 1, minResources={"cpu": "1"})
-    place.pod("later-0", group="later")
+    for number, too_much in enumerate(({"cpu": "1"}, {GPU: "2"})):
+        place.group(f"later-{number}", queue, 1, minResources=too_much)
+        place.pod(f"later-{number}", group=f"later-{number}", containers=[a_container({GPU: "1"})])
     place.until_the_next_decision()
-    assert place.is_gated("later-0"), "a deduction of 50 from 2 leaves nothing, and not 48 more than there are"
+    for number in range(2):
+        assert place.is_gated(f"later-{number}"), "50 from 2 leaves nothing, and not 48 more than there are"
+
+
+def a_container(asks: Object) -> Object:
+    limits = {name: amount for name, amount in asks.items() if name == GPU}
+    return {"name": "main", "image": "app", "resources": {"requests": asks, "limits": limits}}
 
 
 # Promises.
