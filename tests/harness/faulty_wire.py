@@ -44,6 +44,7 @@ class FaultyWire:
         self._longest_watch_s: float | None = None
         self._refused: tuple[str, str] | None = None
         self.watches_flow = True
+        self.pause_s = 0.0
         self._ready = threading.Event()
         self._port = 0
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), daemon=True)
@@ -66,12 +67,16 @@ class FaultyWire:
         self._refused = None
 
     def hold_watches(self) -> None:
-        """From now on whoever watches hears nothing, until :meth:`heal`, and then all of it."""
+        """From now on whoever watches hears nothing, until :meth:`let_watches_go`, and then all of it."""
         self.watches_flow = False
+
+    def let_watches_go(self, pause_s: float = 0.0) -> None:
+        """``pause_s``: from now on between any two lines, so that each is heard by itself."""
+        self.watches_flow, self.pause_s = True, pause_s
 
     def heal(self) -> None:
         self.allow()
-        self.watches_flow = True
+        self.let_watches_go()
 
     def close(self) -> None:
         self._loop.call_soon_threadsafe(self._closing.set)
@@ -170,8 +175,10 @@ class _Line:
                 while part := await reader.read(65536):
                     while not self._wire.watches_flow:
                         await asyncio.sleep(0.01)
-                    self._writer.write(part)
-                    await self._writer.drain()
+                    for piece in part.splitlines(keepends=True) if self._wire.pause_s else (part,):
+                        self._writer.write(piece)
+                        await self._writer.drain()
+                        await asyncio.sleep(self._wire.pause_s if piece.endswith(b"}\n") else 0)
         except TimeoutError:
             self._wire.faults["cut"] += 1
 

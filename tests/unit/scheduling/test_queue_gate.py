@@ -9,6 +9,7 @@ from clusters import a_node
 from headgate.capacity.names import GATE, STAMP
 from headgate.capacity.stamp import read_stamp
 from headgate.scheduling.effects import Result
+from headgate.scheduling.lifting import AT_ONCE
 from headgate.scheduling.queued import Where
 from unit.scheduling.queued_world import QueuedWorld, a_gated_pod, a_queue, ungated
 
@@ -107,6 +108,21 @@ def test_a5_the_watch_may_confirm_what_no_answer_did() -> None:
     world.step()
     assert world.binds == {"p": "a"}
     assert not world.lifts
+
+
+def test_a5_more_removals_than_can_be_under_way_wait_for_their_turn() -> None:
+    world = QueuedWorld(a_queue("q", "200"), nodes=(a_node("a", cpu="200"),))
+    world.show(*(a_gated_pod(f"p{number:03}") for number in range(100)))
+    world.step(most=1000)
+    first = list(world.lifts)
+    assert len(first) == AT_ONCE
+    world.step(60.0, most=1000)
+    assert not world.lifts, "nothing comes back, nothing more goes out, and nobody waits for it"
+    for name in first[:10]:
+        world.lifted(name)
+    world.step(most=1000)
+    assert len(world.lifts) == 10
+    assert not world.lifts.keys() & set(first)
 
 
 def test_a6_a_pod_that_is_gone_gives_its_share_back() -> None:
