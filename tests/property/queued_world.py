@@ -112,6 +112,11 @@ class QueuedWorld(World):
                     assert used <= self.api.limits[queue], f"{lift.pod.uid} lifts {queue} to {used}"
         return result
 
+    def late_lift(self, lift: LiftGate) -> None:
+        """From somebody who died before its successor began: what there was room for then may be too much now."""
+        self.api.hears_the_dead = self.lowered = True
+        self._lift(lift)
+
     def lift_ghost(self, index: int) -> None:
         if self.lift_ghosts:
             self._lift(self.lift_ghosts[index % len(self.lift_ghosts)])

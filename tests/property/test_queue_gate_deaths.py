@@ -78,13 +78,17 @@ def story_until(step: int) -> QueuedWorld:
     return next(world for number, world in enumerate(a_story()) if number == step)
 
 
-def finish(world: QueuedWorld) -> None:
+def come_to_rest(world: QueuedWorld) -> None:
     world.settle()
     world.check_places()
     world.check_counts()
     world.check_gates()
     world.check_ledger()
     world.check_nobody_is_stranded()
+
+
+def finish(world: QueuedWorld) -> None:
+    come_to_rest(world)
     for queue, limit in LIMITS.items():
         assert world.api.used(queue) <= limit, queue
     for name, wire in world.api.pods.items():
@@ -151,3 +155,22 @@ def test_one_death_after_the_other_does_no_more_harm_than_one() -> None:
                 world.die((True,) * 4, (True,) * 4 if step % 2 else (False, True))
         finish(world)
         check_nothing_leaked(world)
+
+
+def test_a_patch_of_the_dead_that_comes_after_its_successor_began_is_counted_and_strands_nobody() -> None:
+    """Election keeps successors waiting until that is over; who does without has a promise too many at worst."""
+    arrived = 0
+    for step in range(STEPS):
+        late = len(story_until(step).lifts)
+        for hands in (0, 2, 5) if late else ():
+            world = story_until(step)
+            lifts = list(world.lifts)
+            world.api.create_gated("rival", 2, "a1", "", "gated", 10)  # comes first, now
+            world.die()
+            for hand in HANDS[:hands]:
+                hand(world)
+            for lift in lifts:
+                world.late_lift(lift)
+            arrived += late
+            come_to_rest(world)
+    assert arrived > 20
