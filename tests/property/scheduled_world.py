@@ -7,6 +7,7 @@ All that it was told and what it wanted done is written down, so that it can be 
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import Any
 
@@ -27,7 +28,6 @@ HELD = "cd"
 """Pods that a plugin holds back until it is told otherwise, or for a while."""
 PREPARED = "ef"
 """Pods before whose binding something has to be written."""
-
 
 DECIDED = "decided"
 """Not a call of the scheduler: a plugin of it has come to know something."""
@@ -394,4 +394,9 @@ class World:
             if method == DECIDED:
                 ledger.decided[args[0]] = args[1]
             else:
-                assert repr(getattr(again, method)(*args, **more) or []) == repr(wanted)
+                assert _words(getattr(again, method)(*args, **more) or []) == _words(wanted)
+
+
+def _words(effects: list[Effect]) -> str:
+    """Shapes that nobody has any more are forgotten: their numbers tell who still has which, not what is done."""
+    return re.sub(r"Shape\(number=\d+", "Shape(", repr(effects))
