@@ -49,6 +49,7 @@ MADE = (
     a_queue("team-a", parent="eng", deserved={"cpu": "2"}),
     a_queue("team-b", parent="eng", capability={"cpu": "3"}),
     a_queue("elsewhere", capability={"cpu": "1"}),
+    a_queue("nothing", capability={"cpu": "0"}),
     a_group("pair", NAMESPACE, minMember=2, queue="elsewhere"),
     a_pod("running", "team-a", "2", nodeName="node-1"),
     a_pod("large", "team-b", "3", GATE),
@@ -92,14 +93,15 @@ def test_queues_are_shown_below_their_parents_with_what_is_used_and_who_waits(se
     assert (code, complaint) == (0, "")
     head, *rows = (line for line in printed.splitlines() if "default" not in line)
     assert head.split() == ["NAME", "STATE", "CAPABILITY", "ALLOCATED", "RESERVED", "WAITING", "SHARE"]
-    assert [line.rstrip() for line in rows[:5]] == [
+    assert [line.rstrip() for line in rows[:6]] == [
         "root          Open    -                   cpu 2       -          3         1.00",
         "  elsewhere   Open    cpu 1               -           -          1         1.00",
         "  eng         Open    cpu 4, memory 8Gi   cpu 2       -          2         1.00",
         "    team-a    Open    -                   cpu 2       -          1         1.00",
         "    team-b    Open    cpu 3               -           -          1         1.00",
+        "  nothing     Open    cpu 0               -           -          0         1.00",
     ]
-    assert rows[5] == "queue/nowhere: does not exist; pods that name it: 1"
+    assert rows[6] == "queue/nowhere: does not exist; pods that name it: 1"
     assert re.fullmatch(r"as of revision \d+; 5 pods of headgate, volcano", rows[-1])
 
 
@@ -144,6 +146,8 @@ def test_a_missing_queue_a_short_gang_and_others_are_told_plainly(server: Server
     )
     code, _, complaint = asked(server, "explain", "pod/absent", "-n", NAMESPACE)
     assert (code, complaint) == (1, f"headgate explain: there is no pod absent in namespace {NAMESPACE}\n")
+    code, _, complaint = asked(server, "explain", "pod", "")
+    assert (code, "say which pod" in complaint) == (2, True)
 
 
 def test_json_has_the_same_facts(server: Server) -> None:

@@ -1,6 +1,7 @@
 """What the API shows, brought into the book: queues, groups, namespaces, pods. Nothing here raises, whatever it shows.
 
-What shows nothing new costs nothing. A pod keeps the queue that it was first seen in.
+What shows nothing new costs nothing. A pod that waits goes where its annotation, or its namespace's, sends it; with the
+first promise its queue is fixed.
 """
 
 from __future__ import annotations
@@ -83,8 +84,21 @@ class Intake:
         annotations = metadata.get("annotations")
         named = annotations.get(QUEUE_NAME) if isinstance(annotations, Mapping) else None
         name = str(metadata.get("name") or "")
-        self._book.namespaces[name] = named if isinstance(named, str) else ""
+        queue, before = named if isinstance(named, str) else "", self._book.namespaces.get(name)
+        self._book.namespaces[name] = queue
         self._fix_all(name)
+        if before is not None and before != queue:
+            self._move_all(name)
+
+    def _move_all(self, namespace: str) -> None:
+        """Those who wait there and name no queue go to the one that the namespace names now. Seldom, so all are looked
+        at."""
+        for record in self._book.records.values():
+            task = record.task
+            if task.namespace == namespace and not task.queue and record.may_move:
+                self._book.lift(record)
+                record.queue = ""
+                self._book.settle(record)
 
     def remove_namespace(self, name: str) -> None:
         self._book.namespaces.pop(name, None)
@@ -109,6 +123,8 @@ class Intake:
         elif record.task != task:
             book.lift(record)
             record.hear(task)
+            if record.may_move:
+                record.queue = ""
             book.settle(record)
 
     def _join(self, record: Record) -> None:

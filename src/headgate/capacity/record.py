@@ -86,6 +86,11 @@ class Record:
             self.put_off = None
 
     @property
+    def may_move(self) -> bool:
+        """Nothing was promised to it yet, so it may still be sent to another queue; a group goes as a whole."""
+        return self.gang is None and not self.promised_at and not self.is_bound and not self.is_placed
+
+    @property
     def is_tentative(self) -> bool:
         """Promised only while it is tried: a pod that did not opt in keeps nothing that it does not use."""
         return not self.task.opted_in and not self.is_stamped

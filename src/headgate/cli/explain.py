@@ -77,7 +77,7 @@ def command(
 def _name(target: tuple[str, ...]) -> str:
     kind, _, name = target[0].partition("/")
     rest = target[1:] if not name else (name, *target[1:])
-    if kind not in ("pod", "pods", "po") or len(rest) != 1:
+    if kind not in ("pod", "pods", "po") or len(rest) != 1 or not rest[0]:
         raise click.UsageError("say which pod: headgate explain pod NAME -n NAMESPACE")
     return rest[0]
 

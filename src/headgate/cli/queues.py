@@ -92,13 +92,18 @@ def _row(found: Survey, name: str, depth: int) -> tuple[str, ...]:
     return (
         "  " * depth + name,
         found.specs[name].state,
-        _amounts(found.specs[name].capability),
+        _limits(found.specs[name].capability),
         *(("?",) * len(used) if found.lacks(PODS) else used),
     )
 
 
 def _amounts(amounts: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {text}" for name, text in _texts(amounts).items()) or "-"
+
+
+def _limits(amounts: Mapping[str, int]) -> str:
+    """A limit of nothing is a limit."""
+    return ", ".join(f"{name} {amount_text(name, amount)}" for name, amount in sorted(amounts.items())) or "-"
 
 
 def _texts(amounts: Mapping[str, int]) -> dict[str, str]:

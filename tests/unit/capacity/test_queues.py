@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from headgate.capacity.names import GATE
+from headgate.capacity.names import GATE, QUEUE_NAME
 from headgate.capacity.queues import Grant, Why
 from queueing import House, a_group, a_queue, a_task, amounts, stamped
 
@@ -168,13 +168,9 @@ def test_the_queue_of_a_pod_is_its_groups_then_its_own_then_its_namespaces_then_
     assert house.queues.queue_of("u-p4") == "of-team"
 
 
-def test_a_pod_keeps_the_queue_that_it_was_first_seen_in() -> None:
-    house = House(a_queue("a", cpu=1), a_queue("b", cpu=1), a_task("p1", queue="a"))
-    house.show(a_task("p1", queue="b"))
-    assert house.queues.queue_of("u-p1") == "a"
-    moved = stamped(a_task("p2", queue="a"), "b")
-    house.show(moved)
-    assert house.queues.queue_of("u-p2") == "b"
+def test_a_pod_that_was_promised_its_share_is_in_the_queue_that_its_stamp_names() -> None:
+    house = House(a_queue("a", cpu=1), a_queue("b", cpu=1), stamped(a_task("p", queue="a"), "b"))
+    assert house.queues.queue_of("u-p") == "b"
 
 
 def test_a_pod_seen_before_its_namespace_is_in_the_queue_that_the_namespace_names() -> None:
@@ -277,3 +273,23 @@ def _size(thing: object, seen: set[int] | None = None) -> int:
     slots = [name for kind in type(thing).__mro__ for name in getattr(kind, "__slots__", ())]
     names = [*slots, *getattr(thing, "__dict__", {})]
     return sum(_size(getattr(thing, name, None), seen) for name in names) if "headgate" in type(thing).__module__ else 0
+
+
+def test_a_pod_that_waits_follows_its_annotation_and_one_with_a_promise_stays() -> None:
+    house = House(a_queue("full", cpu=1), a_queue("free", cpu=1), a_task("first", queue="full"))
+    assert house.admit() == ["first"]
+    house.show(a_task("second", queue="full"))
+    assert house.admit() == []
+    house.show(a_task("second", queue="free"), a_task("first", queue="free"))
+    assert house.admit() == ["second"]
+    assert house.queues.queue_of("u-first") == "full"
+
+
+def test_pods_that_wait_follow_their_namespace_and_those_that_name_a_queue_do_not() -> None:
+    house = House(a_queue("full", cpu=0), a_queue("free", cpu=1))
+    house.queues.namespace_applied({"metadata": {"name": "ns", "annotations": {QUEUE_NAME: "full"}}})
+    house.show(a_task("p"), a_task("q", queue="full"))
+    assert house.admit() == []
+    house.queues.namespace_applied({"metadata": {"name": "ns", "annotations": {QUEUE_NAME: "free"}}})
+    assert house.admit() == ["p"]
+    assert house.queues.queue_of("u-q") == "full"
