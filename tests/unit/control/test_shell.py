@@ -292,3 +292,85 @@ def test_the_earliest_time_counts_and_failures_wait_longer_each_time() -> None:
         queue.close()
 
     asyncio.run(main())
+
+
+WIDGETS = "/apis/example.com/v1/namespaces/default/widgets"
+DEFINITION = {
+    "metadata": {"name": "widgets.example.com"},
+    "spec": {
+        "group": "example.com",
+        "scope": "Namespaced",
+        "names": {"plural": "widgets", "kind": "Widget"},
+        "versions": [
+            {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
+        ],
+    },
+}
+
+
+class LateWatch:
+    """A transport whose watch of widgets tells of their end only after discovery was seen without them."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self.seen = False
+        self._missed = asyncio.Event()
+
+    async def request(self, request: Request) -> Response:
+        answer = await self._transport.request(request)
+        if request.path == "/apis":
+            is_there = b'"widgets"' in answer.body
+            if self.seen and not is_there:
+                asyncio.get_running_loop().call_later(0.2, self._missed.set)
+            self.seen |= is_there
+        return answer
+
+    async def stream(self, request: Request, *, idle_s: float) -> Lines | Response:
+        lines = await self._transport.stream(request, idle_s=idle_s)
+        if isinstance(lines, Response) or "widgets" not in request.path:
+            return lines
+        return _Late(lines, self._missed)
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+
+class _Late:
+    def __init__(self, lines: Lines, missed: asyncio.Event) -> None:
+        self._lines = lines
+        self._missed = missed
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for line in self._lines:
+            if b'"DELETED"' in line:
+                await self._missed.wait()
+            yield line
+
+    async def close(self) -> None:
+        await self._lines.close()
+
+
+def test_the_end_of_objects_is_heard_although_their_kind_is_gone_by_then() -> None:
+    async def main() -> None:
+        async with a_server() as server:
+            await with_namespace(server)
+            definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+            late, collector = LateWatch(server), Collector()
+            async with running(late, collector):
+                assert (await ask(server, "POST", definitions, DEFINITION))[0] == 201
+                await until(lambda: late.seen)
+                kind = {"apiVersion": "example.com/v1", "kind": "Widget"}
+                status, widget = await ask(server, "POST", WIDGETS, {**kind, "metadata": {"name": "owner"}})
+                assert status == 201, widget
+                named = {**kind, "name": "owner", "uid": widget["metadata"]["uid"]}
+                _, owned = await ask(server, "POST", MAPS, {"metadata": {"name": "map", "ownerReferences": [named]}})
+                uids = [each["metadata"]["uid"] for each in (widget, owned)]
+                await until(lambda: all(map(collector.graph.get, uids)))
+                assert (await ask(server, "DELETE", f"{definitions}/widgets.example.com"))[0] == 200
+
+                async def is_gone() -> bool:
+                    return (await ask(server, "GET", f"{MAPS}/map"))[0] == 404
+
+                await until(is_gone)
+
+    asyncio.run(main())
