@@ -23,7 +23,7 @@ from headgate.control.requests import answer_of, request_of
 from headgate.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, EVENTS, Resource
 from headgate.owners.contract import Again, Controller, Done, Interest, Key, Later, Verdict, Wake
 from headgate.owners.effects import UNREACHABLE, Answer, Create, Discover, Effect, Emit, Patch
-from headgate.owners.served import Served, ServedKind
+from headgate.owners.served import Served
 
 Object = dict[str, Any]
 Job = tuple[Controller, Key]
@@ -35,7 +35,6 @@ _WORKERS: Final = 32  # they mostly wait for the disk, and a commit is shared by
 _SYNC_S: Final = 30.0
 _DISCOVERY_RETRY_S: Final = 1.0
 _DISCOVERY_AGAIN_S: Final = 2.0
-_LOOKS_WITHOUT: Final = 3  # with a wait between two of them
 _RESTART_S: Final = 1.0
 
 
@@ -77,8 +76,6 @@ class Controllers:
         self._feeds: dict[Topic, _Feed] = {}
         self._recorder = Recorder()
         self._kinds_changed = asyncio.Event()
-        self._served: tuple[ServedKind, ...] = ()
-        self._missed: dict[ServedKind, int] = {}
 
     async def run(self) -> None:
         """Runs until it is cancelled."""
@@ -103,8 +100,6 @@ class Controllers:
             # A definition is announced before its kind is served: look once more when the dust has settled.
             await self._sleep(_DISCOVERY_AGAIN_S)
             await self._discover(group)
-            if self._missed:
-                self._kinds_changed.set()
 
     async def _discover(self, group: asyncio.TaskGroup) -> None:
         while True:
@@ -113,19 +108,10 @@ class Controllers:
                 break
             _log.warning("controllers: discovery failed: %s", "; ".join(each.message for each in answers))
             await self._sleep(_DISCOVERY_RETRY_S)
-        served = self._with_missed(Served.read(answer.body for answer in answers))
+        served = Served.read(answer.body for answer in answers)
         for controller in self._controllers:
             self._wake(controller, controller.learn(served))
         self._tune(group, served)
-
-    def _with_missed(self, served: Served) -> Served:
-        """Kinds that are served no longer stay for a while: the end of their objects may not have been heard yet, and
-        whoever stops listening never hears of it."""
-        missing = [row for row in self._served if row not in served.preferred]
-        looks = {row: self._missed.get(row, 0) + 1 for row in missing}
-        self._missed = {row: count for row, count in looks.items() if count < _LOOKS_WITHOUT}
-        self._served = (*served.preferred, *self._missed)
-        return served.beside(self._missed) if self._missed else served
 
     def _tune(self, group: asyncio.TaskGroup, served: Served) -> None:
         """Start the watches that are missing, stop those that nobody needs any more."""

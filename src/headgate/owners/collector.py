@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from headgate.kube.resource import Resource
+from headgate.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, Resource
 from headgate.owners import collecting
 from headgate.owners.absences import Absences
 from headgate.owners.collecting import METADATA, Problem
@@ -70,6 +70,7 @@ class Collector(Controller):
         self._kinds: dict[Resource, Any] = {}
         self._absent: Final = Absences()
         self._parked: Final[dict[_Unserved, set[Key]]] = {}
+        self._former: Final[dict[tuple[str, str], Resource]] = {}
 
     # -- events in -------------------------------------------------------------------------------------------------
 
@@ -77,6 +78,9 @@ class Collector(Controller):
         return [Interest(resource, frozenset(METADATA)) for resource in self._kinds]
 
     def learn(self, served: Served) -> Iterable[Wake]:
+        for name, row in self._served.by_name.items():
+            if name not in served.by_name:
+                self._former[name] = row.resource
         self._served = served
         before, self._kinds = (
             self._kinds,
@@ -235,7 +239,7 @@ class Collector(Controller):
             return None
         kind = self._served.find(claim.api_version, claim.kind)
         if kind is None:
-            return _Unserved(claim.api_version, claim.kind)
+            return (yield from self._look_up_former(claim))
         if kind.resource.namespaced and not claim.namespace:
             return _Misfit()
         answer = yield Get(kind.resource, claim.namespace, claim.name, METADATA)
@@ -246,6 +250,22 @@ class Collector(Controller):
             return Again(answer.message)
         metadata: Object = answer.body["metadata"]
         return metadata
+
+    def _look_up_former(self, claim: Claim) -> Generator[Effect, Answer, Again | _Unserved | None]:
+        """An owner whose kind is served no longer: when its definition is gone, so are all its objects, whether their
+        end was heard or not. A definition that is there may just not be served for a while."""
+        former = self._former.get((claim.api_version, claim.kind))
+        if former is None:
+            return _Unserved(claim.api_version, claim.kind)
+        answer = yield Get(CUSTOM_RESOURCE_DEFINITIONS, "", f"{former.plural}.{former.group}", METADATA)
+        if answer.missing:
+            self._absent.add(claim)
+            return None
+        if not answer.ok:
+            return Again(answer.message)
+        if "deletionTimestamp" in answer.body["metadata"]:
+            return Again("its definition is about to go")
+        return _Unserved(claim.api_version, claim.kind)
 
     def _park(self, kind: _Unserved, key: Key) -> Done:
         self._parked.setdefault(kind, set()).add(key)

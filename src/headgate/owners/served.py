@@ -51,12 +51,6 @@ class Served(msgspec.Struct, frozen=True):
                     by_name.setdefault((row.api_version, row.kind), row)
         return cls(tuple(rows.values()), by_name, tuple(failed))
 
-    def beside(self, others: Iterable[ServedKind]) -> Served:
-        """And these kinds."""
-        kept = tuple(others)
-        named = {(row.api_version, row.kind): row for row in kept}
-        return Served((*self.preferred, *kept), {**named, **self.by_name}, self.failed)
-
     def find(self, api_version: str, kind: str) -> ServedKind | None:
         """The kind that a reference names, in that very version."""
         return self.by_name.get((api_version, kind))
