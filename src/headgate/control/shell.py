@@ -93,13 +93,24 @@ class Controllers:
     # -- what is served --------------------------------------------------------------------------------------------
 
     async def _follow_kinds(self, group: asyncio.TaskGroup) -> None:
+        """A definition may come and go within moments, and whoever missed its kind never learns what became of its
+        objects: so every change is looked at when it comes."""
         while True:
             await self._kinds_changed.wait()
-            self._kinds_changed.clear()
-            await self._discover(group)
+            while self._kinds_changed.is_set():
+                self._kinds_changed.clear()
+                await self._discover(group)
+                await self._changed_within(_DISCOVERY_AGAIN_S)
             # A definition is announced before its kind is served: look once more when the dust has settled.
-            await self._sleep(_DISCOVERY_AGAIN_S)
             await self._discover(group)
+
+    async def _changed_within(self, wait_s: float) -> None:
+        changed, waited = asyncio.create_task(self._kinds_changed.wait()), asyncio.ensure_future(self._sleep(wait_s))
+        try:
+            await asyncio.wait([changed, waited], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            changed.cancel()
+            waited.cancel()
 
     async def _discover(self, group: asyncio.TaskGroup) -> None:
         while True:

@@ -295,7 +295,7 @@ def test_the_earliest_time_counts_and_failures_wait_longer_each_time() -> None:
 
 
 WIDGETS = "/apis/example.com/v1/namespaces/default/widgets"
-DEFINITION = {
+DEFINITION: Object = {
     "metadata": {"name": "widgets.example.com"},
     "spec": {
         "group": "example.com",
@@ -372,5 +372,34 @@ def test_the_end_of_objects_is_heard_although_their_kind_is_gone_by_then() -> No
                     return (await ask(server, "GET", f"{MAPS}/map"))[0] == 404
 
                 await until(is_gone)
+
+    asyncio.run(main())
+
+
+def test_a_kind_that_comes_and_goes_within_moments_takes_along_what_its_objects_own() -> None:
+    async def main() -> None:
+        async with a_server() as server:
+            await with_namespace(server)
+            definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+            async with running(server, Collector()):
+                for number in range(4):  # the later ones while the dust of the first has not settled
+                    group = f"e{number}.example.com"
+                    spec = {**DEFINITION["spec"], "group": group}
+                    made = {"metadata": {"name": f"widgets.{group}"}, "spec": spec}
+                    assert (await ask(server, "POST", definitions, made))[0] == 201
+                    kind = {"apiVersion": f"{group}/v1", "kind": "Widget"}
+                    path = f"/apis/{group}/v1/namespaces/default/widgets"
+                    status, widget = await ask(server, "POST", path, {**kind, "metadata": {"name": "owner"}})
+                    assert status == 201, widget
+                    named = {**kind, "name": "owner", "uid": widget["metadata"]["uid"]}
+                    owned = {"metadata": {"name": f"map-{number}", "ownerReferences": [named]}}
+                    assert (await ask(server, "POST", MAPS, owned))[0] == 201
+                    await asyncio.sleep(0.1)  # it is there for a moment
+                    assert (await ask(server, "DELETE", f"{definitions}/widgets.{group}"))[0] == 200
+
+                async def are_gone() -> bool:
+                    return not (await ask(server, "GET", MAPS))[1]["items"]
+
+                await until(are_gone)
 
     asyncio.run(main())
