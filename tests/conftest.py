@@ -65,9 +65,9 @@ def kube_binaries() -> Path:
 
 @pytest.fixture(scope="session")
 def karpenter_binaries() -> Path:
-    """Not even `.ci/run` requires them: they take some minutes to build, and one suite needs them."""
     folder = karpenter_folder()
     if folder is None:
+        # Minutes to build, for the one suite that needs them: `make karpenter` is the developer's choice, CI's too.
         pytest.skip(f"{KARPENTER_ABSENT}: {HOW_TO_GET_IT}")
     return folder
 

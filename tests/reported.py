@@ -19,6 +19,8 @@ from headgate.kube.timestamps import format_time
 
 Object = dict[str, Any]
 
+NOTHING = {"pending": 0, "inqueue": 0, "running": 0, "unknown": 0, "completed": 0}
+
 NAMESPACE = "ns"
 
 
@@ -208,3 +210,19 @@ def _task(name: str, told: Object) -> Task:
         node_name=told.get("node", ""),
         leaving=bool(told.get("leaving")) or told["phase"] in ("Succeeded", "Failed"),
     )
+
+
+def started(**limits: Any) -> Cluster:
+    """With the queues root, default and blue, all reported."""
+    cluster = Cluster("volcano", **limits)
+    for name in ("root", "default", "blue"):
+        cluster.queue(name)
+    cluster.synced()
+    cluster.run()
+    cluster.writes.clear()
+    return cluster
+
+
+def phases(cluster: Cluster, queue: str) -> Object:
+    status = cluster.status(queue)
+    return {name: status[name] for name in NOTHING if status[name]}

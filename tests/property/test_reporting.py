@@ -112,9 +112,7 @@ def subtree(cluster: Cluster, queue: str) -> set[str]:
     return {queue}.union(*(subtree(cluster, name) for name in below))
 
 
-@settings(max_examples=80)
-@given(STEPS)
-def test_a_quiet_cluster_has_statuses_that_a_plain_count_comes_to(steps: list[Step]) -> None:
+def settled(steps: list[Step]) -> Cluster:
     cluster = Cluster()
     for name in ("root", "default", *QUEUES[:2]):
         cluster.queue(name)
@@ -123,6 +121,13 @@ def test_a_quiet_cluster_has_statuses_that_a_plain_count_comes_to(steps: list[St
         act(cluster, step)
     cluster.fails = 0
     cluster.run(SETTLED_S)
+    return cluster
+
+
+@settings(max_examples=80)
+@given(STEPS)
+def test_a_quiet_cluster_has_statuses_that_a_plain_count_comes_to(steps: list[Step]) -> None:
+    cluster = settled(steps)
     for name in cluster.groups:
         members = [pod for pod in cluster.pods.values() if pod.get("group") == name]
         status = cluster.status(name)
@@ -150,14 +155,7 @@ def test_a_quiet_cluster_has_statuses_that_a_plain_count_comes_to(steps: list[St
 @settings(max_examples=40)
 @given(STEPS, st.integers(0, 2**32))
 def test_a_reporter_that_starts_anew_has_nothing_to_add(steps: list[Step], seed: int) -> None:
-    cluster = Cluster()
-    for name in ("root", "default", *QUEUES[:2]):
-        cluster.queue(name)
-    cluster.synced()
-    for step in steps:
-        act(cluster, step)
-    cluster.fails = 0
-    cluster.run(SETTLED_S)
+    cluster = settled(steps)
     again = Cluster()
     again.adopt(cluster, seed)
     again.synced()

@@ -6,35 +6,16 @@ counts for is told in `test_queue_promises.py`, what the webhook does in `test_a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from clusters import a_pod
-from harness.either import MAKES
 from harness.queues import QUEUES, a_queue
 from harness.scheduling import is_bound, scheduled_reason, send, wait_for
 from headgate.capacity.names import GATE, STAMP
 from headgate.capacity.stamp import read_stamp
-from real.queue_place import FOREIGN, PODS, Object, Place, a_place, gates_of
+from real.queue_place import FOREIGN, PODS, Object, Place, gates_of
 
 pytestmark = pytest.mark.real
-
-
-@pytest.fixture(scope="module", params=MAKES)
-def place(
-    request: pytest.FixtureRequest, kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Place]:
-    with a_place(request.param, tmp_path_factory.mktemp(f"gate-{request.param}"), kube_binaries) as made:
-        yield made
-
-
-@pytest.fixture(autouse=True)
-def swept(place: Place) -> Iterator[None]:
-    yield
-    place.wire.heal()
-    place.sweep()
 
 
 def test_a1_with_room_in_its_queue_and_a_node_the_pod_is_lifted_stamped_and_bound(place: Place) -> None:

@@ -6,36 +6,18 @@ The statements E1 to E3 and R1 to R12 of `docs/volcano-defects.md`, each by its 
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from harness.either import MAKES
 from harness.scheduling import is_bound, scheduled_reason, send, wait_for
 from headgate.capacity.names import GATE, STAMP
-from real.queue_place import FOREIGN, Object, Place, a_place, gates_of
+from real.queue_place import FOREIGN, Object, Place, gates_of
 
 pytestmark = pytest.mark.real
 
 PRIORITY_CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 GPU = "example.com/gpu"
 HELD = ("Pending", "SchedulingGated", GATE)
-
-
-@pytest.fixture(scope="module", params=MAKES)
-def place(
-    request: pytest.FixtureRequest, kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Place]:
-    with a_place(request.param, tmp_path_factory.mktemp(f"promises-{request.param}"), kube_binaries) as made:
-        yield made
-
-
-@pytest.fixture(autouse=True)
-def swept(place: Place) -> Iterator[None]:
-    yield
-    place.wire.heal()
-    place.sweep()
 
 
 # Groups that were let in to a queue, and those of their pods that cannot go on.

@@ -15,8 +15,8 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ from harness.real import RealServer
 from harness.scheduling import SchedulerProcess, create_nodes, send, wait_for
 from harness.server import JSON_TYPE, Answer, Server
 from headgate.capacity.names import GATE, OPT_IN, QUEUE_NAME, STAMP
+from torture import killing
 
 Object = dict[str, Any]
 
@@ -237,41 +238,30 @@ def prepare(server: Server) -> None:
     create_nodes(server, (a_node(name, cpu=str(cpu), pods="1000") for name, cpu in ROOM.items()))
 
 
-@contextmanager
-def load(server: Server, count: int, seed: int = 1) -> Iterator[Load]:
+def load(server: Server, count: int, seed: int = 1) -> AbstractContextManager[Load]:
     prepare(server)
-    made = Load(server, count, seed)
-    made.audit.start()
-    made.start()
-    try:
-        yield made
-    finally:
-        made.close()
+    return killing.under(Load(server, count, seed))
 
 
-def kill_often(
+def _kill_often(
     made: Load, server: Server, folder: Path, outcome: Outcome, seed: int, report: Callable[[int], None]
 ) -> SchedulerProcess:
-    """As often as the outcome says; the scheduler that runs after that."""
     chance = random.Random(seed)
     made.allowed = PODS_PER_KILL
-    scheduler = SchedulerProcess(server, folder / "run.log", "--no-leader-elect")
-    try:
-        for kill in range(1, outcome.kills + 1):
-            made.wait_until(made.audit.bound + chance.randint(1, MOST_PER_LIFE), scheduler)
-            made.wait_for_work(promised=chance.random() < 0.5)
-            time.sleep(chance.choice((0.0, 0.002, 0.01)))  # when the kill comes is left to chance
-            scheduler.kill()
-            promised = bool(made.audit.promised())
-            outcome.promised += promised
-            outcome.under_way += promised or any(map(made.audit.fits, made.audit.waiting()))
-            report(kill)
-            made.allowed += PODS_PER_KILL
-            scheduler = SchedulerProcess(server, folder / f"run-{kill}.log", "--no-leader-elect")
-    except BaseException:
-        scheduler.stop()
-        raise
-    return scheduler
+
+    def until_the_next(scheduler: SchedulerProcess) -> None:
+        made.wait_until(made.audit.bound + chance.randint(1, MOST_PER_LIFE), scheduler)
+        made.wait_for_work(promised=chance.random() < 0.5)
+        time.sleep(chance.choice((0.0, 0.002, 0.01)))  # when the kill comes is left to chance
+
+    def killed(kill: int) -> None:
+        promised = bool(made.audit.promised())
+        outcome.promised += promised
+        outcome.under_way += promised or any(map(made.audit.fits, made.audit.waiting()))
+        report(kill)
+        made.allowed += PODS_PER_KILL
+
+    return killing.kill_often(server, folder, outcome.kills, until_the_next, killed)
 
 
 def hang(server: EmbeddedServer, made: Load, seconds: float) -> None:
@@ -332,7 +322,7 @@ def run(
     """``then`` happens after the last kill, while there still is something to do."""
     outcome = Outcome(kills, (kills + 1) * PODS_PER_KILL)
     with load(server, outcome.pods, seed) as made:
-        scheduler = kill_often(made, server, folder, outcome, seed, report)
+        scheduler = _kill_often(made, server, folder, outcome, seed, report)
         try:
             then(made)
             made.judge(scheduler)

@@ -11,8 +11,8 @@ import json
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import msgspec
@@ -22,6 +22,7 @@ from harness.auditing import Audit
 from harness.processes import Process
 from harness.scheduling import SchedulerProcess, create_nodes, pods, wait_for
 from harness.server import JSON_TYPE, Server
+from torture import killing
 
 PODS = "/api/v1/namespaces/default/pods"
 NODES = 5
@@ -91,37 +92,26 @@ class Load(threading.Thread):
         assert len(found) == self.count
 
 
-@contextmanager
-def load(server: Server, count: int, backlog: int = BACKLOG) -> Iterator[Load]:
-    made = Load(server, count, backlog)
-    made.audit.start()
-    made.start()
-    try:
-        yield made
-    finally:
-        made.close()
+def load(server: Server, count: int, backlog: int = BACKLOG) -> AbstractContextManager[Load]:
+    return killing.under(Load(server, count, backlog))
 
 
-def kill_often(
+def _kill_often(
     made: Load, server: Server, folder: Path, outcome: Outcome, seed: int, report: Callable[[int], None]
 ) -> SchedulerProcess:
-    """As often as the outcome says; the scheduler that runs after that."""
     chance = random.Random(seed)
     made.allowed = PODS_PER_KILL
-    scheduler = SchedulerProcess(server, folder / "run.log", "--no-leader-elect")
-    try:
-        for kill in range(1, outcome.kills + 1):
-            made.wait_until(made.audit.bound + chance.randint(1, MOST_PER_LIFE), scheduler)
-            time.sleep(chance.uniform(0, 0.01))  # when the kill comes is left to chance
-            scheduler.kill()
-            outcome.under_way += made.created > made.audit.bound
-            report(kill)
-            made.allowed += PODS_PER_KILL
-            scheduler = SchedulerProcess(server, folder / f"run-{kill}.log", "--no-leader-elect")
-    except BaseException:
-        scheduler.stop()
-        raise
-    return scheduler
+
+    def until_the_next(scheduler: SchedulerProcess) -> None:
+        made.wait_until(made.audit.bound + chance.randint(1, MOST_PER_LIFE), scheduler)
+        time.sleep(chance.uniform(0, 0.01))  # when the kill comes is left to chance
+
+    def killed(kill: int) -> None:
+        outcome.under_way += made.created > made.audit.bound
+        report(kill)
+        made.allowed += PODS_PER_KILL
+
+    return killing.kill_often(server, folder, outcome.kills, until_the_next, killed)
 
 
 def run(
@@ -135,7 +125,7 @@ def run(
     """``then`` happens after the last kill, while there still is something to do."""
     outcome = Outcome(kills, (kills + 1) * PODS_PER_KILL)
     with load(server, outcome.pods) as made:
-        scheduler = kill_often(made, server, folder, outcome, seed, report)
+        scheduler = _kill_often(made, server, folder, outcome, seed, report)
         try:
             then(made)
             made.judge()

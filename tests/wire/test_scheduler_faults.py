@@ -16,6 +16,7 @@ from harness.embedded import EmbeddedServer
 from harness.faulty_wire import FaultyWire
 from harness.scheduling import SchedulerProcess, create_pod, get_pod, scheduled_reason, wait_for
 from torture import schedulers
+from torture.killing import late_writes
 
 SHORT_LEASE = """\
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -80,14 +81,11 @@ def test_a_leader_that_was_stopped_writes_nothing_any_more_when_it_goes_on(
             made.wait_until(30, leader)
             other = SchedulerProcess(wires[1], tmp_path / "second.log", "--config", str(config))
             try:
-                leader.signal(signal.SIGSTOP)
-                made.wait_until(made.audit.bound + 50, other)
-                written = len(wires[0].writes)
-                leader.signal(signal.SIGCONT)
-                made.judge()
-                wait_for(lambda: "no longer elected" in leader.log.read_text(), leader)
-                late = [path for _, _, path in wires[0].writes[written:] if "/leases/" not in path]
-                assert late == []  # the Lease it may ask for, at a revision that has passed
+
+                def taken_over() -> None:
+                    made.wait_until(made.audit.bound + 50, other)
+
+                assert late_writes(leader, wires[0], taken_over, made.judge) == []
             finally:
                 other.stop()
         finally:

@@ -8,11 +8,13 @@ import msgspec
 import pytest
 
 from headgate.admission.pods import gate_new, guard_binding, guard_stamp
-from headgate.admission.policy import Policy
+from headgate.admission.policy import Object, Policy
 from headgate.admission.review import ALLOWED, Answer, Request
 from headgate.capacity.names import GATE, GROUP_NAMES, OPT_IN, QUEUE_NAME, STAMP
+from headgate.capacity.rules import Known
 from headgate.kube.patch.json_patch import apply_json_patch
 from headgate.kube.patch.result import Patched
+from headgate.kube.resource import Resource
 from unit.admission.small_view import POLICY, SmallView, a_create, an_update
 
 OPTED: dict[str, str] = {OPT_IN: "true"}
@@ -112,14 +114,18 @@ def test_w9_a_pod_that_has_its_node_gets_no_gate() -> None:
 
 
 def test_w10_nothing_but_the_pod_is_needed_to_gate_it() -> None:
-    class Blind:
-        def get(self, *ignored: object) -> None:
-            raise AssertionError("asked for something else")
+    class Blind(SmallView):
+        def get(self, resource: Resource, namespace: str, name: str) -> Object | None:
+            raise AssertionError(f"asked for {resource.plural} {name}")
 
-        queues = property(get)
-        tenants = get
+        @property
+        def queues(self) -> Known:
+            raise AssertionError("asked for all queues")
 
-    assert gate_new(a_create(OPTED), POLICY, Blind()).patch  # type: ignore[arg-type]  # it answers nothing at all
+        def tenants(self, queue: str) -> int:
+            raise AssertionError(f"asked who is in {queue}")
+
+    assert gate_new(a_create(OPTED), POLICY, Blind()).patch
 
 
 def test_the_other_parts_of_a_pod_stay_as_they_are() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from headgate.capacity.phases import (
@@ -116,10 +118,15 @@ def test_a_member_that_waits_for_victims_is_told_so() -> None:
     )
 
 
-def said(minimum: int, counts: Counts, **more: object) -> list[tuple[str, str, str, str]]:
-    roles = more.pop("roles", {})
-    existing = more.pop("existing", {})
-    found = conditions_of(minimum, roles, counts, existing, **more)  # type: ignore[arg-type]  # tests name what they need
+def said(
+    minimum: int,
+    counts: Counts,
+    roles: Mapping[str, int] | None = None,
+    existing: Mapping[str, int] | None = None,
+    problem: str = "",
+    waits_for: str = "",
+) -> list[tuple[str, str, str, str]]:
+    found = conditions_of(minimum, roles or {}, counts, existing or {}, problem=problem, waits_for=waits_for)
     return [(each["type"], each["status"], each["reason"], each["message"]) for each in found]
 
 

@@ -15,8 +15,8 @@ from headgate.control.scheduler.shell import SchedulerShell
 from headgate.scheduling.effects import Preempt
 from headgate.scheduling.pod import Pod, read_pod
 from headgate.scheduling.shape import Shapes
+from unit.control.serving import a_server, ask, until
 from unit.control.test_scheduler import a_scheduler, writer
-from unit.control.test_shell import a_server, ask, until
 
 Object = dict[str, Any]
 

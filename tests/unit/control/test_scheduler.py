@@ -19,7 +19,7 @@ from headgate.scheduling.effects import Bind, Say, SetStatus
 from headgate.scheduling.pod import Pod, read_pod
 from headgate.scheduling.scheduler import Scheduler
 from headgate.scheduling.shape import Shapes
-from unit.control.test_shell import a_server, ask, until
+from unit.control.serving import a_server, ask, until
 from unit.scheduling.world import configured
 
 Object = dict[str, Any]

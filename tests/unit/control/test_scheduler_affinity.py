@@ -9,8 +9,8 @@ from clusters import a_node
 from headgate.client.transport import Transport
 from headgate.control.scheduler.shell import SchedulerShell
 from near import AFFINITY, app, term
+from unit.control.serving import a_server, ask, until
 from unit.control.test_scheduler import a_scheduler, writer
-from unit.control.test_shell import a_server, ask, until
 
 Object = dict[str, Any]
 

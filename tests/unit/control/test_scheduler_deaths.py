@@ -15,8 +15,8 @@ from clusters import a_node, a_pod
 from headgate.client.transport import Lines, Request, Response, Transport
 from headgate.client.writer import Writer
 from headgate.control.scheduler.shell import SchedulerShell
+from unit.control.serving import a_server, ask, until
 from unit.control.test_scheduler import PODS, a_scheduler
-from unit.control.test_shell import a_server, ask, until
 
 Object = dict[str, Any]
 

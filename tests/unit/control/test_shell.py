@@ -4,70 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import random
-import tempfile
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
-from pathlib import Path
+from collections.abc import Iterable
 from typing import Any
 
-import msgspec
 import pytest
 
-from embedded import TOKEN, Embedded
-from headgate.apiserver.shell import Endpoint
-from headgate.cli.inprocess import in_process
 from headgate.client.transport import Lines, Request, Response, Transport, Unreachable
 from headgate.control.queue import WorkQueue
-from headgate.control.shell import Controllers, Sleep, keep_running
+from headgate.control.shell import keep_running
 from headgate.kube.resource import CONFIG_MAPS, EVENTS, Resource
 from headgate.owners.collector import Collector
 from headgate.owners.contract import Again, Controller, Done, Interest, Later, Steps, Wake
 from headgate.owners.effects import Emit, Get
 from headgate.owners.namespaces import Namespaces
-from headgate.store.journal.shell import Journal
-from headgate.store.shell import Committer
-
-Object = dict[str, Any]
-PATIENCE_S = 20.0
-
-
-@asynccontextmanager
-async def a_server() -> AsyncIterator[Transport]:
-    with tempfile.TemporaryDirectory() as folder:
-        journal = Journal.open(Path(folder))
-        embedded = Embedded(store=journal.load(lambda done, total: None), namespace="")
-        endpoint = Endpoint(embedded.api)
-        committer = Committer(embedded.api.store, journal, publish=endpoint.publish)
-        endpoint.attach(committer)
-        try:
-            yield in_process(endpoint, TOKEN, "test")
-        finally:
-            endpoint.stop()
-            await committer.close()
-
-
-async def ask(transport: Transport, method: str, path: str, body: Object | None = None) -> tuple[int, Object]:
-    data = b"" if body is None else msgspec.json.encode(body)
-    response = await transport.request(Request(method, path, "", {"content-type": "application/json"}, data))
-    return response.status, msgspec.json.decode(response.body)
-
-
-async def until(condition: Callable[[], Any]) -> None:
-    async with asyncio.timeout(PATIENCE_S):
-        while not (await condition() if asyncio.iscoroutinefunction(condition) else condition()):
-            await asyncio.sleep(0.005)
-
-
-@asynccontextmanager
-async def running(transport: Transport, *controllers: Controller, sleep: Sleep = asyncio.sleep) -> AsyncIterator[None]:
-    task = asyncio.create_task(Controllers(controllers, transport, sleep=sleep).run())
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.wait([task])
-        if not task.cancelled() and task.exception() is not None:
-            raise task.exception() or RuntimeError
+from unit.control.serving import MAPS, PATIENCE_S, Object, a_server, ask, running, until, with_namespace
 
 
 class Watcher(Controller):
@@ -99,14 +49,6 @@ class Watcher(Controller):
         if isinstance(verdict, Exception):
             raise verdict
         return verdict
-
-
-async def with_namespace(transport: Transport) -> None:
-    status, _ = await ask(transport, "POST", "/api/v1/namespaces", {"metadata": {"name": "default"}})
-    assert status == 201
-
-
-MAPS = "/api/v1/namespaces/default/configmaps"
 
 
 def test_families_and_namespaces_end_in_a_running_process() -> None:
@@ -290,116 +232,5 @@ def test_the_earliest_time_counts_and_failures_wait_longer_each_time() -> None:
         queue.add("b")
         assert await queue.take() == "b"
         queue.close()
-
-    asyncio.run(main())
-
-
-WIDGETS = "/apis/example.com/v1/namespaces/default/widgets"
-DEFINITION: Object = {
-    "metadata": {"name": "widgets.example.com"},
-    "spec": {
-        "group": "example.com",
-        "scope": "Namespaced",
-        "names": {"plural": "widgets", "kind": "Widget"},
-        "versions": [
-            {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
-        ],
-    },
-}
-
-
-class LateWatch:
-    """A transport whose watch of widgets tells of their end only after discovery was seen without them."""
-
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
-        self.seen = False
-        self._missed = asyncio.Event()
-
-    async def request(self, request: Request) -> Response:
-        answer = await self._transport.request(request)
-        if request.path == "/apis":
-            is_there = b'"widgets"' in answer.body
-            if self.seen and not is_there:
-                asyncio.get_running_loop().call_later(0.2, self._missed.set)
-            self.seen |= is_there
-        return answer
-
-    async def stream(self, request: Request, *, idle_s: float) -> Lines | Response:
-        lines = await self._transport.stream(request, idle_s=idle_s)
-        if isinstance(lines, Response) or "widgets" not in request.path:
-            return lines
-        return _Late(lines, self._missed)
-
-    async def close(self) -> None:
-        await self._transport.close()
-
-
-class _Late:
-    def __init__(self, lines: Lines, missed: asyncio.Event) -> None:
-        self._lines = lines
-        self._missed = missed
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        async for line in self._lines:
-            if b'"DELETED"' in line:
-                await self._missed.wait()
-            yield line
-
-    async def close(self) -> None:
-        await self._lines.close()
-
-
-def test_the_end_of_objects_is_heard_although_their_kind_is_gone_by_then() -> None:
-    async def main() -> None:
-        async with a_server() as server:
-            await with_namespace(server)
-            definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-            late, collector = LateWatch(server), Collector()
-            async with running(late, collector):
-                assert (await ask(server, "POST", definitions, DEFINITION))[0] == 201
-                await until(lambda: late.seen)
-                kind = {"apiVersion": "example.com/v1", "kind": "Widget"}
-                status, widget = await ask(server, "POST", WIDGETS, {**kind, "metadata": {"name": "owner"}})
-                assert status == 201, widget
-                named = {**kind, "name": "owner", "uid": widget["metadata"]["uid"]}
-                _, owned = await ask(server, "POST", MAPS, {"metadata": {"name": "map", "ownerReferences": [named]}})
-                uids = [each["metadata"]["uid"] for each in (widget, owned)]
-                await until(lambda: all(map(collector.graph.get, uids)))
-                assert (await ask(server, "DELETE", f"{definitions}/widgets.example.com"))[0] == 200
-
-                async def is_gone() -> bool:
-                    return (await ask(server, "GET", f"{MAPS}/map"))[0] == 404
-
-                await until(is_gone)
-
-    asyncio.run(main())
-
-
-def test_a_kind_that_comes_and_goes_within_moments_takes_along_what_its_objects_own() -> None:
-    async def main() -> None:
-        async with a_server() as server:
-            await with_namespace(server)
-            definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-            async with running(server, Collector()):
-                for number in range(4):  # the later ones while the dust of the first has not settled
-                    group = f"e{number}.example.com"
-                    spec = {**DEFINITION["spec"], "group": group}
-                    made = {"metadata": {"name": f"widgets.{group}"}, "spec": spec}
-                    assert (await ask(server, "POST", definitions, made))[0] == 201
-                    kind = {"apiVersion": f"{group}/v1", "kind": "Widget"}
-                    path = f"/apis/{group}/v1/namespaces/default/widgets"
-                    status, widget = await ask(server, "POST", path, {**kind, "metadata": {"name": "owner"}})
-                    assert status == 201, widget
-                    named = {**kind, "name": "owner", "uid": widget["metadata"]["uid"]}
-                    owned = {"metadata": {"name": f"map-{number}", "ownerReferences": [named]}}
-                    assert (await ask(server, "POST", MAPS, owned))[0] == 201
-                    await asyncio.sleep(0.1)  # it is there for a moment
-                    assert (await ask(server, "DELETE", f"{definitions}/widgets.{group}"))[0] == 200
-
-                async def are_gone() -> bool:
-                    return not (await ask(server, "GET", MAPS))[1]["items"]
-
-                await until(are_gone)
 
     asyncio.run(main())

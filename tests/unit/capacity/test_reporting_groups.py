@@ -1,0 +1,162 @@
+"""The status of PodGroups: what it comes to say, and what is said of those that cannot be counted with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from headgate.capacity.names import GATE
+from headgate.capacity.reporting import Make
+from reported import Cluster, phases, started
+
+Object = dict[str, Any]
+
+
+def test_a_group_goes_from_its_queue_to_its_end() -> None:
+    cluster = started()
+    cluster.queue("blue", capability={"cpu": "2"})
+    seen = []
+
+    def look() -> None:
+        cluster.run()
+        status = cluster.status("g")
+        seen.append((status["phase"], status["running"], status["succeeded"], *cluster.said("g").items()))
+        assert phases(cluster, "blue") == {status["phase"].lower(): 1}
+
+    cluster.group("g", queue="blue", minMember=2)
+    look()
+    for name in ("a", "b"):
+        cluster.pod(name, group="g", gates=[GATE])
+    look()
+    for name in ("a", "b"):
+        cluster.pod(name, gates=[], admitted="blue", unschedulable=True)
+    look()
+    for name in ("a", "b"):
+        cluster.pod(name, node="n1", phase="Running", unschedulable=False)
+    look()
+    for name in ("a", "b"):
+        cluster.pod(name, phase="Succeeded")
+    look()
+    ready = "tasks in gang are ready to be scheduled"
+    assert seen == [
+        ("Inqueue", 0, 0, ("Unschedulable", "NotEnoughTasks")),
+        ("Inqueue", 0, 0, ("Scheduled", "WaitingForQueue")),
+        ("Inqueue", 0, 0, ("Unschedulable", "NotEnoughResources")),
+        ("Running", 2, 0, ("Scheduled", ready)),
+        ("Completed", 0, 2, ("Scheduled", ready)),
+    ]
+
+
+def test_a_group_that_has_to_wait_for_its_queue_is_pending_until_it_is_let_in() -> None:
+    cluster = started()
+    cluster.queue("blue", capability={"cpu": "2"})
+    cluster.pod("big", queue="blue", node="n1", phase="Running", cpu=2000)
+    cluster.group("g", queue="blue", minMember=1, minResources={"cpu": "2"})
+    cluster.run()
+    cluster.engine.admit(cluster.now_s, 10)
+    cluster.run()
+    assert cluster.status("g")["phase"] == "Pending"
+    cluster.remove_pod("big")
+    cluster.engine.admit(cluster.now_s, 10)
+    cluster.run()
+    assert cluster.status("g")["phase"] == "Inqueue"
+
+
+def test_a_pod_that_moves_from_the_watch_on_live_pods_to_the_other_is_counted_once() -> None:
+    cluster = started()
+    cluster.group("g", queue="blue", minMember=1)
+    pod = cluster.pod("a", group="g", node="n1", phase="Running")
+    cluster.pod("a", phase="Succeeded")
+    cluster.reporting.pod_removed(pod["uid"], cluster.now_s)
+    cluster.run()
+    assert (cluster.status("g")["phase"], cluster.status("g")["succeeded"]) == ("Completed", 1)
+    cluster.reporting.pod_removed(pod["uid"], cluster.now_s, ended=True)
+    cluster.run()
+    assert cluster.status("g")["succeeded"] == 0
+
+
+def test_groups_of_others_are_counted_and_left_alone() -> None:
+    cluster = Cluster("headgate")
+    for name in ("root", "default", "blue"):
+        cluster.queue(name)
+    cluster.synced()
+    cluster.group("theirs", queue="blue", minMember=1)
+    cluster.pod("a", group="theirs", scheduler="volcano", node="n1", phase="Running")
+    cluster.run()
+    assert cluster.status("theirs") == {}
+    assert phases(cluster, "blue") == {"pending": 1}
+
+
+def test_a_group_that_asks_for_hard_topology_is_told_that_it_is_not_there() -> None:
+    cluster = started()
+    cluster.group("g", queue="blue", minMember=1, networkTopology={"mode": "hard", "highestTierAllowed": 1})
+    cluster.pod("a", group="g", node="n1", phase="Running")
+    cluster.run()
+    assert cluster.said("g")["Supported"] == "NotSupported"
+
+
+def test_pods_of_their_own_get_groups_of_one_only_if_that_was_asked_for() -> None:
+    cluster = started()
+    cluster.pod("a", queue="blue", gates=[GATE])
+    cluster.run()
+    assert cluster.groups == {}
+    asked = started(makes_groups=True)
+    uid = asked.pod("a", queue="blue", gates=[GATE])["uid"]
+    asked.run()
+    (made,) = (each for each in asked.writes if isinstance(each, Make))
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "a", "uid": uid, "controller": True}
+    assert made.obj["metadata"] == {"namespace": "ns", "name": f"podgroup-{uid}", "ownerReferences": [owner]}
+    assert made.obj["spec"] == {"minMember": 1, "queue": "blue"}
+    assert (phases(asked, "blue"), asked.said(f"podgroup-{uid}")) == ({"pending": 1}, {"Scheduled": "WaitingForQueue"})
+    asked.pod("a", gates=[], admitted="blue")
+    asked.run()
+    assert phases(asked, "blue") == {"inqueue": 1}
+    asked.pod("a", node="n1", phase="Running")
+    asked.run()
+    assert (phases(asked, "blue"), asked.status(f"podgroup-{uid}")["running"]) == ({"running": 1}, 1)
+    asked.pod("a", phase="Succeeded")
+    asked.run()
+    assert phases(asked, "blue") == {"completed": 1}
+    assert len([each for each in asked.writes if isinstance(each, Make)]) == 1
+
+
+def test_a_group_of_one_that_somebody_deletes_is_made_again_while_its_pod_lives() -> None:
+    cluster = started(makes_groups=True)
+    uid = cluster.pod("a", queue="blue", node="n1", phase="Running")["uid"]
+    cluster.run()
+    cluster.remove_group(f"podgroup-{uid}")
+    cluster.run()
+    assert f"podgroup-{uid}" in cluster.groups
+    cluster.remove_pod("a")
+    cluster.remove_group(f"podgroup-{uid}")
+    cluster.run(120)
+    assert cluster.groups == {}
+    assert phases(cluster, "blue") == {}
+
+
+@pytest.mark.parametrize("spec", [{"minMember": "many"}, {"minMember": 1, "minResources": {"cpu": "-1"}}])
+def test_a_poisoned_group_says_what_is_wrong_and_the_others_go_on(spec: Object) -> None:
+    cluster = started()
+    cluster.group("bad", queue="blue", **spec)
+    cluster.group("good", queue="blue", minMember=1)
+    cluster.pod("a", group="good", node="n1", phase="Running")
+    cluster.run()
+    assert cluster.said("bad")["Unschedulable"] == "Invalid"
+    assert cluster.status("good")["phase"] == "Running"
+
+
+def test_hostile_objects_do_not_stop_the_reporter() -> None:
+    cluster = started()
+    for wire in (
+        {},
+        {"metadata": {"name": "x"}, "spec": 7, "status": [1]},
+        {"metadata": {"name": "y"}, "status": {"conditions": 3}},
+    ):
+        cluster.reporting.queue_applied(wire, cluster.now_s)
+        cluster.reporting.group_applied(wire, cluster.now_s)
+        cluster.reporting.pod_applied(wire, cluster.now_s)
+    cluster.run()
+    cluster.pod("a", queue="blue", node="n1", phase="Running")
+    cluster.run()
+    assert cluster.status("blue")["allocated"] == {"cpu": "1"}

@@ -1,0 +1,120 @@
+"""The shell that serves controllers, while kinds come and go."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from headgate.client.transport import Lines, Request, Response, Transport
+from headgate.owners.collector import Collector
+from unit.control.serving import MAPS, Object, a_server, ask, running, until, with_namespace
+
+WIDGETS = "/apis/example.com/v1/namespaces/default/widgets"
+DEFINITION: Object = {
+    "metadata": {"name": "widgets.example.com"},
+    "spec": {
+        "group": "example.com",
+        "scope": "Namespaced",
+        "names": {"plural": "widgets", "kind": "Widget"},
+        "versions": [
+            {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
+        ],
+    },
+}
+
+
+class LateWatch:
+    """A transport whose watch of widgets tells of their end only after discovery was seen without them."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self.seen = False
+        self._missed = asyncio.Event()
+
+    async def request(self, request: Request) -> Response:
+        answer = await self._transport.request(request)
+        if request.path == "/apis":
+            is_there = b'"widgets"' in answer.body
+            if self.seen and not is_there:
+                asyncio.get_running_loop().call_later(0.2, self._missed.set)
+            self.seen |= is_there
+        return answer
+
+    async def stream(self, request: Request, *, idle_s: float) -> Lines | Response:
+        lines = await self._transport.stream(request, idle_s=idle_s)
+        if isinstance(lines, Response) or "widgets" not in request.path:
+            return lines
+        return _Late(lines, self._missed)
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+
+class _Late:
+    def __init__(self, lines: Lines, missed: asyncio.Event) -> None:
+        self._lines = lines
+        self._missed = missed
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for line in self._lines:
+            if b'"DELETED"' in line:
+                await self._missed.wait()
+            yield line
+
+    async def close(self) -> None:
+        await self._lines.close()
+
+
+def test_the_end_of_objects_is_heard_although_their_kind_is_gone_by_then() -> None:
+    async def main() -> None:
+        async with a_server() as server:
+            await with_namespace(server)
+            definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+            late, collector = LateWatch(server), Collector()
+            async with running(late, collector):
+                assert (await ask(server, "POST", definitions, DEFINITION))[0] == 201
+                await until(lambda: late.seen)
+                kind = {"apiVersion": "example.com/v1", "kind": "Widget"}
+                status, widget = await ask(server, "POST", WIDGETS, {**kind, "metadata": {"name": "owner"}})
+                assert status == 201, widget
+                named = {**kind, "name": "owner", "uid": widget["metadata"]["uid"]}
+                _, owned = await ask(server, "POST", MAPS, {"metadata": {"name": "map", "ownerReferences": [named]}})
+                uids = [each["metadata"]["uid"] for each in (widget, owned)]
+                await until(lambda: all(map(collector.graph.get, uids)))
+                assert (await ask(server, "DELETE", f"{definitions}/widgets.example.com"))[0] == 200
+
+                async def is_gone() -> bool:
+                    return (await ask(server, "GET", f"{MAPS}/map"))[0] == 404
+
+                await until(is_gone)
+
+    asyncio.run(main())
+
+
+def test_a_kind_that_comes_and_goes_within_moments_takes_along_what_its_objects_own() -> None:
+    async def main() -> None:
+        async with a_server() as server:
+            await with_namespace(server)
+            definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+            async with running(server, Collector()):
+                for number in range(4):  # the later ones while the dust of the first has not settled
+                    group = f"e{number}.example.com"
+                    spec = {**DEFINITION["spec"], "group": group}
+                    made = {"metadata": {"name": f"widgets.{group}"}, "spec": spec}
+                    assert (await ask(server, "POST", definitions, made))[0] == 201
+                    kind = {"apiVersion": f"{group}/v1", "kind": "Widget"}
+                    path = f"/apis/{group}/v1/namespaces/default/widgets"
+                    status, widget = await ask(server, "POST", path, {**kind, "metadata": {"name": "owner"}})
+                    assert status == 201, widget
+                    named = {**kind, "name": "owner", "uid": widget["metadata"]["uid"]}
+                    owned = {"metadata": {"name": f"map-{number}", "ownerReferences": [named]}}
+                    assert (await ask(server, "POST", MAPS, owned))[0] == 201
+                    await asyncio.sleep(0.1)  # it is there for a moment
+                    assert (await ask(server, "DELETE", f"{definitions}/widgets.{group}"))[0] == 200
+
+                async def are_gone() -> bool:
+                    return not (await ask(server, "GET", MAPS))[1]["items"]
+
+                await until(are_gone)
+
+    asyncio.run(main())
