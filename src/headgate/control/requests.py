@@ -11,7 +11,7 @@ from headgate.client import picking
 from headgate.client.transport import Request, Response
 from headgate.client.writes import ACCEPT, JSON, PATCHES
 from headgate.owners import effects
-from headgate.owners.effects import Answer, Effect
+from headgate.owners.effects import Answer
 
 Object = dict[str, Any]
 
@@ -19,8 +19,7 @@ _APPLY: Final = {**ACCEPT, "content-type": "application/apply-patch+yaml"}
 _DISCOVERY: Final = {"accept": "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"}
 
 
-def request_of(effect: Effect) -> Request:
-    """Of every effect but ``Emit``, which is more than one request."""
+def request_of(effect: effects.Request) -> Request:
     match effect:
         case effects.Get(resource, namespace, name):
             return Request("GET", resource.object(namespace, name), "", ACCEPT)
@@ -42,15 +41,13 @@ def request_of(effect: Effect) -> Request:
             return Request("DELETE", resource.object(namespace, name), "", JSON, msgspec.json.encode(options))
         case effects.DeleteCollection(resource, namespace, options):
             return Request("DELETE", resource.collection(namespace), "", JSON, msgspec.json.encode(options))
-        case effects.Emit():
-            raise TypeError("an event is written by the recorder")
 
 
 class _Page(msgspec.Struct):
     items: list[msgspec.Raw] | None = None
 
 
-def answer_of(effect: Effect, response: Response, now_s: float) -> Answer:
+def answer_of(effect: effects.Request, response: Response, now_s: float) -> Answer:
     try:
         return Answer(response.status, _body(effect, response), now_s)
     except msgspec.DecodeError:
@@ -58,7 +55,7 @@ def answer_of(effect: Effect, response: Response, now_s: float) -> Answer:
         return Answer(response.status if not response.ok else effects.UNREACHABLE, {"message": text}, now_s)
 
 
-def _body(effect: Effect, response: Response) -> Object:
+def _body(effect: effects.Request, response: Response) -> Object:
     if response.ok:
         match effect:
             case effects.Get(fields=fields):

@@ -14,15 +14,16 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Final
 
-from headgate.client.events import recorder
-from headgate.client.events.recorder import Recorder
+from headgate.client.events.shell import EventWriter, Said
 from headgate.client.informer import Applied, Event, Informer, Removed, Synced
 from headgate.client.transport import Transport, Unreachable
+from headgate.client.writer import Writer
 from headgate.control.queue import WorkQueue
 from headgate.control.requests import answer_of, request_of
-from headgate.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, EVENTS, Resource
-from headgate.owners.contract import Again, Controller, Done, Interest, Key, Later, Verdict, Wake
-from headgate.owners.effects import UNREACHABLE, Answer, Create, Discover, Effect, Emit, Patch
+from headgate.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, Resource
+from headgate.owners import effects
+from headgate.owners.contract import Again, Controller, Done, Interest, Key, Later, Verdict, Wake, asked_for
+from headgate.owners.effects import UNREACHABLE, Answer, Discover, Effect, Emit, Together
 from headgate.owners.served import Served
 
 Object = dict[str, Any]
@@ -36,6 +37,9 @@ _SYNC_S: Final = 30.0
 _DISCOVERY_RETRY_S: Final = 1.0
 _DISCOVERY_AGAIN_S: Final = 2.0
 _RESTART_S: Final = 1.0
+_AT_ONCE: Final = 64
+"""Requests of one batch that are on their way at a time."""
+_EVENT_ATTEMPTS: Final = 2
 
 
 async def keep_running(
@@ -74,7 +78,7 @@ class Controllers:
         self._workers = workers
         self._sleep = sleep
         self._feeds: dict[Topic, _Feed] = {}
-        self._recorder = Recorder()
+        self._events = EventWriter(Writer(transport, jitter=random.random, sleep=sleep, attempts=_EVENT_ATTEMPTS))
         self._kinds_changed = asyncio.Event()
 
     async def run(self) -> None:
@@ -85,6 +89,7 @@ class Controllers:
                 await self._discover(group)
                 group.create_task(self._follow_kinds(group))
                 await self._wait_for_lists()
+                group.create_task(self._events.run())
                 for _ in range(self._workers):
                     group.create_task(self._work_for_ever())
         finally:
@@ -126,21 +131,22 @@ class Controllers:
 
     def _tune(self, group: asyncio.TaskGroup, served: Served) -> None:
         """Start the watches that are missing, stop those that nobody needs any more."""
-        wanted: dict[Topic, tuple[set[str], list[Controller]]] = {}
+        wanted: dict[Topic, tuple[list[Interest], list[Controller]]] = {}
         for controller in self._controllers:
             for interest in controller.interests():
-                fields, listeners = wanted.setdefault(_topic(interest), (set(), []))
-                fields.update(interest.fields)
+                interests, listeners = wanted.setdefault(_topic(interest), ([], []))
+                interests.append(interest)
                 listeners.append(controller)
         if any(row.resource == CUSTOM_RESOURCE_DEFINITIONS for row in served.preferred):
-            wanted.setdefault((CUSTOM_RESOURCE_DEFINITIONS, ""), ({"metadata.generation"}, []))
+            own = Interest(CUSTOM_RESOURCE_DEFINITIONS, frozenset({"metadata.generation"}))
+            wanted.setdefault(_topic(own), ([own], []))
         for topic in [topic for topic in self._feeds if topic not in wanted]:
             feed = self._feeds.pop(topic)
             if feed.task is not None:
                 feed.task.cancel()
-        for topic, (fields, listeners) in wanted.items():
+        for topic, (interests, listeners) in wanted.items():
             if topic not in self._feeds:
-                feed = self._feeds[topic] = _Feed(frozenset(fields), listeners)
+                feed = self._feeds[topic] = _Feed(asked_for(interests), listeners)
                 feed.task = group.create_task(self._informer(topic, feed).run())
 
     def _informer(self, topic: Topic, feed: _Feed) -> Informer:
@@ -170,8 +176,7 @@ class Controllers:
     def _heard(self, resource: Resource, feed: _Feed, event: Event) -> None:
         if isinstance(event, Synced):
             feed.synced.set()
-            return
-        if resource == CUSTOM_RESOURCE_DEFINITIONS:
+        elif resource == CUSTOM_RESOURCE_DEFINITIONS:
             self._kinds_changed.set()
         now_s = time.time()
         for controller in feed.listeners:
@@ -223,35 +228,46 @@ class Controllers:
     # -- effects out -----------------------------------------------------------------------------------------------
 
     async def _perform(self, effect: Effect) -> Answer:
-        return await (self._emit(effect) if isinstance(effect, Emit) else self._ask(effect))
+        match effect:
+            case Emit(about, type_, reason, message, component):
+                self._events.tell(Said(about, reason, message, type_, component))
+                return Answer(202, {}, time.time())
+            case Together(requests):
+                return await self._ask_together(requests)
+            case _:
+                return await self._ask(effect)
 
-    async def _ask(self, effect: Effect) -> Answer:
+    async def _ask_together(self, requests: Sequence[effects.Request]) -> Answer:
+        """A few at a time: a batch must not hold up what everybody else wants."""
+        answers: list[Answer | None] = [None] * len(requests)
+        waiting = iter(enumerate(requests))
+
+        async def take_turns() -> None:
+            for place, request in waiting:
+                answers[place] = await self._ask(request)
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(_AT_ONCE, len(requests))):
+                group.create_task(take_turns())
+        return Answer(200, {}, time.time(), tuple(each for each in answers if each is not None))
+
+    async def _ask(self, effect: effects.Request) -> Answer:
         try:
             response = await self._transport.request(request_of(effect))
         except Unreachable as error:
             return Answer(UNREACHABLE, {"message": str(error)}, time.time())
         return answer_of(effect, response, time.time())
 
-    async def _emit(self, emit: Emit) -> Answer:
-        told = self._recorder.before(emit)
-        if told is not None:
-            body = recorder.repetition(told, emit, time.time())
-            answer = await self._ask(Patch(EVENTS, told.namespace, told.name, body))
-            if not answer.missing:
-                told.count += answer.ok
-                return answer
-        event = recorder.event(emit, time.time())
-        answer = await self._ask(Create(EVENTS, event["metadata"]["namespace"], event))
-        if answer.ok:
-            self._recorder.wrote(emit, event)
-        return answer
-
 
 def _topic(interest: Interest) -> Topic:
     return interest.resource, interest.field_selector
 
 
-def _told(controller: Controller, resource: Resource, event: Applied | Removed, now_s: float) -> Iterable[Wake]:
-    if isinstance(event, Applied):
-        return controller.applied(resource, event.object, now_s)
-    return controller.removed(resource, event.namespace, event.name, event.uid, now_s)
+def _told(controller: Controller, resource: Resource, event: Event, now_s: float) -> Iterable[Wake]:
+    match event:
+        case Applied(obj):
+            return controller.applied(resource, obj, now_s)
+        case Removed(namespace, name, uid):
+            return controller.removed(resource, namespace, name, uid, now_s)
+        case Synced(revision):
+            return controller.synced(resource, revision, now_s)

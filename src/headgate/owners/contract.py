@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Hashable, Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -20,6 +20,9 @@ from headgate.owners.served import Served
 
 Object = dict[str, Any]
 Key = Hashable
+
+WHOLE: Final = frozenset({"*"})
+"""Every field there is."""
 
 
 class Interest(msgspec.Struct, frozen=True):
@@ -31,6 +34,12 @@ class Interest(msgspec.Struct, frozen=True):
     resource: Resource
     fields: frozenset[str]
     field_selector: str = ""
+
+
+def asked_for(interests: Iterable[Interest]) -> frozenset[str]:
+    """The fields that one watch for all of these has to bring; empty: whole objects."""
+    fields = frozenset[str]().union(*(each.fields for each in interests))
+    return frozenset() if fields >= WHOLE else fields
 
 
 class Wake(msgspec.Struct, frozen=True):
@@ -81,6 +90,10 @@ class Controller(ABC):
 
     def removed(self, resource: Resource, namespace: str, name: str, uid: str, now_s: float) -> Iterable[Wake]:
         """An object is gone."""
+        return ()
+
+    def synced(self, resource: Resource, revision: str, now_s: float) -> Iterable[Wake]:
+        """Everything of a resource that there was at ``revision`` has been told: at first, and after a cut watch."""
         return ()
 
     @abstractmethod

@@ -1,7 +1,8 @@
 """What a controller wants done to the API, and what comes back. Values only; ``control/shell.py`` does it.
 
-Every effect is one request but :class:`Emit`, which may become an update of an Event that was there before. Writes
-that must not hit a namesake name a uid in their body or options; what the server thinks of that is in the answer.
+Every effect is one request but :class:`Together`, which is several at a time, and :class:`Emit`, which nobody waits
+for. Writes that must not hit a namesake name a uid in their body or options; what the server thinks of that is in the
+answer.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ class DeleteCollection(msgspec.Struct, frozen=True):
 
 
 class Emit(msgspec.Struct, frozen=True):
-    """An Event about an object; ``about`` is an object reference."""
+    """An Event about an object; ``about`` is an object reference. Answered at once, and written when it can be."""
 
     about: Object
     type: Literal["Normal", "Warning"]
@@ -94,7 +95,16 @@ class Emit(msgspec.Struct, frozen=True):
     component: str
 
 
-Effect = Get | List | Discover | Create | Replace | Patch | Apply | Delete | DeleteCollection | Emit
+Request = Get | List | Discover | Create | Replace | Patch | Apply | Delete | DeleteCollection
+
+
+class Together(msgspec.Struct, frozen=True):
+    """Requests side by side, in no order; the answer's ``parts`` are theirs, in the order given here."""
+
+    requests: tuple[Request, ...]
+
+
+Effect = Request | Together | Emit
 
 UNREACHABLE = 0
 
@@ -105,6 +115,13 @@ class Answer(msgspec.Struct, frozen=True):
     status: int
     body: Object
     now_s: float
+    parts: tuple[Answer, ...] = ()
+    """To :class:`Together`."""
+
+    @property
+    def unknown(self) -> bool:
+        """Nobody can say whether it was done."""
+        return self.status == UNREACHABLE or self.status >= 500
 
     @property
     def ok(self) -> bool:

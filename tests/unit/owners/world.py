@@ -19,8 +19,9 @@ from headgate.apiserver.watching import Watch
 from headgate.client import picking, transport
 from headgate.control.requests import answer_of, request_of
 from headgate.kube.resource import Resource
-from headgate.owners.contract import Again, Controller, Done, Later, Verdict, Wake
-from headgate.owners.effects import Answer, Discover, Effect, Emit
+from headgate.owners import effects
+from headgate.owners.contract import Again, Controller, Done, Later, Verdict, Wake, asked_for
+from headgate.owners.effects import UNREACHABLE, Answer, Discover, Effect, Emit, Together
 from headgate.owners.served import Served
 
 Object = dict[str, Any]
@@ -37,7 +38,7 @@ class Feed:
         self.resource = resource
         self.decode = picking.decoder(fields)
         self.listeners: list[Controller] = []
-        self.known: dict[tuple[str, str], str] = {}
+        self.known: dict[tuple[str, str], Object] = {}
         self._watch = watch
         self._heard: list[tuple[str, Object]] = []
 
@@ -48,6 +49,32 @@ class Feed:
                 self._heard.append((event["type"], self.decode(msgspec.json.encode(event["object"]))))
         return self._heard
 
+    def next(self) -> tuple[str, Object]:
+        """What is told next."""
+        kind, item = self._heard.pop(0)
+        if kind == "DELETED":
+            self.known.pop(place_of(item), None)
+        else:
+            self.known[place_of(item)] = item
+        return kind, item
+
+    def list_again(self, watch: Watch) -> None:
+        """The watch was cut: what it had not told yet is lost, and the differences are told instead."""
+        self._watch = watch
+        self._heard = []
+        there = {place_of(item): item for _, item in self.pull()}
+        gone = [item for place, item in self.known.items() if _uid(there.get(place)) != _uid(item)]
+        news = [item for place, item in there.items() if self.known.get(place) != item]
+        self._heard = [*(("DELETED", item) for item in gone), *(("MODIFIED", item) for item in news)]
+
+
+def place_of(item: Object) -> tuple[str, str]:
+    return item["metadata"].get("namespace", ""), item["metadata"]["name"]
+
+
+def _uid(item: Object | None) -> str | None:
+    return None if item is None else item["metadata"]["uid"]
+
 
 class World:
     def __init__(self, *makers: Callable[[], Controller], kinds: Collection[str] = ()) -> None:
@@ -57,6 +84,8 @@ class World:
         self.emitted: list[Emit] = []
         self.requests: list[tuple[str, str]] = []
         self.refuse: Callable[[Effect], Answer | None] = lambda effect: None
+        self.lose: Callable[[Effect], bool] = lambda effect: False
+        """Whether the answer to a request that was carried out is lost."""
         self._makers = makers
         self.crash()
 
@@ -82,32 +111,48 @@ class World:
             self.wake(controller, controller.learn(served))
         for controller in self.controllers:
             for interest in controller.interests():
-                self._listen(controller, interest.resource, interest.field_selector, interest.fields)
+                self._listen(controller, interest.resource, interest.field_selector)
 
-    def _listen(self, controller: Controller, resource: Resource, selector: str, fields: Iterable[str]) -> None:
+    def _listen(self, controller: Controller, resource: Resource, selector: str) -> None:
         feed = self._feeds.get((resource, selector))
         if feed is None:
-            wanted = {
-                each
+            wanted = asked_for(
+                interest
                 for other in self.controllers
                 for interest in other.interests()
                 if (interest.resource, interest.field_selector) == (resource, selector)
-                for each in interest.fields
-            }
-            query = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"}
-            if selector:
-                query["fieldSelector"] = selector
-            feed = Feed(self.server.watch(resource.collection(), **query), resource, wanted)
+            )
+            feed = Feed(self._open(resource, selector), resource, wanted)
             self._feeds[resource, selector] = feed
         if controller not in feed.listeners:
             feed.listeners.append(controller)
 
+    def _open(self, resource: Resource, selector: str) -> Watch:
+        query = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"}
+        return self.server.watch(resource.collection(), **query, **({"fieldSelector": selector} if selector else {}))
+
+    def cut(self, resource: Resource) -> None:
+        """The watches of a resource break and are listed again: what happened in between is told in one go."""
+        for (each, selector), feed in self._feeds.items():
+            if each == resource:
+                feed.list_again(self._open(resource, selector))
+                while feed.pull():
+                    self._hear(feed)
+                revision = str(self.server.api.store.committed)
+                for controller in feed.listeners:
+                    self.wake(controller, controller.synced(resource, revision, self.server.epoch_s))
+
     # -- running ---------------------------------------------------------------------------------------------------
 
-    def settle(self, choose: Choose = lambda options: options[0], steps: int = PATIENCE) -> World:
-        """Hear and work until there is nothing to do (or that many steps were made)."""
+    def settle(
+        self,
+        choose: Choose = lambda options: options[0],
+        steps: int = PATIENCE,
+        deaf: Collection[Resource] = (),
+    ) -> World:
+        """Hear and work until there is nothing to do (or that many steps were made). ``deaf`` to: watches are late."""
         for _ in range(steps):
-            options: list[Any] = [feed for feed in self._feeds.values() if feed.pull()]
+            options: list[Any] = [each for each in self._feeds.values() if each.resource not in deaf and each.pull()]
             options += list(self._due)
             if not options:
                 return self
@@ -149,7 +194,7 @@ class World:
             self._due[job] = None
 
     def _hear(self, feed: Feed) -> None:
-        kind, item = feed.pull().pop(0)
+        kind, item = feed.next()
         metadata = item["metadata"]
         for controller in feed.listeners:
             now_s = self.server.epoch_s
@@ -185,7 +230,12 @@ class World:
     def ask(self, effect: Effect) -> Answer:
         if isinstance(effect, Emit):
             self.emitted.append(effect)
-            return Answer(201, {}, self.server.epoch_s)
+            return Answer(202, {}, self.server.epoch_s)
+        if isinstance(effect, Together):
+            return Answer(200, {}, self.server.epoch_s, tuple(map(self._request, effect.requests)))
+        return self._request(effect)
+
+    def _request(self, effect: effects.Request) -> Answer:
         refused = self.refuse(effect)
         if refused is not None:
             return refused
@@ -194,6 +244,8 @@ class World:
         headers = {**request.headers, "authorization": f"Bearer {TOKEN}", "user-agent": "kube-controller-manager"}
         answer = self.server.send(Request(request.method, request.path, request.query, headers, request.body))
         assert isinstance(answer, Response)
+        if self.lose(effect):
+            return Answer(UNREACHABLE, {"message": "cut off"}, self.server.epoch_s)
         return answer_of(effect, transport.Response(answer.status, {}, answer.body), self.server.epoch_s)
 
 
