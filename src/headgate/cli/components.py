@@ -13,24 +13,17 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from headgate.cli.autoscalers import make_autoscaler
+from headgate.cli.controllers import USER_AGENT, keep_controlling
 from headgate.cli.plan import SCHEDULERS, Plan, UpProblem
 from headgate.cli.scheduler import default_configuration, installed_plugins, maker
 from headgate.cli.server import Served, keep
 from headgate.control.scheduler.shell import keep_scheduling
-from headgate.control.shell import keep_running
 from headgate.nodes.hollow import Hollow
 from headgate.nodes.models.machine import Shape
 from headgate.nodes.models.shell import Autoscaler
 from headgate.nodes.options import RESOURCES, Options
 from headgate.nodes.shell import Fleet
 from headgate.nodes.template import Template, make_nodes
-from headgate.owners.collector import Collector
-from headgate.owners.contract import Controller
-from headgate.owners.namespaces import Namespaces
-from headgate.owners.role_sums import RoleSums
-from headgate.owners.root_certificates import RootCertificates
-from headgate.owners.service_accounts import ServiceAccounts
-from headgate.owners.stray_pods import StrayPods
 
 Start = Callable[[Plan, Served, contextlib.AsyncExitStack], Awaitable[None]]
 
@@ -66,13 +59,7 @@ async def _start_autoscaler(plan: Plan, served: Served, stack: contextlib.AsyncE
 
 
 async def _start_controllers(plan: Plan, served: Served, stack: contextlib.AsyncExitStack) -> None:
-    authority = served.certificates.ca.read_text()
-    # The name that clients know from every other cluster, as the owner of what controllers write.
-    keep(stack, keep_running(lambda: _controllers(authority), served.client("kube-controller-manager")))
-
-
-def _controllers(authority: str) -> list[Controller]:
-    return [Namespaces(), Collector(), StrayPods(), ServiceAccounts(), RootCertificates(authority), RoleSums()]
+    keep(stack, keep_controlling(served.certificates.ca.read_text(), served.client(USER_AGENT)))
 
 
 async def _start_scheduler(plan: Plan, served: Served, stack: contextlib.AsyncExitStack) -> None:

@@ -16,6 +16,7 @@ import click
 import msgspec
 
 from headgate.cli.address import parse_address
+from headgate.cli.controllers import keep_controlling, stand_and_control
 from headgate.cli.event_loop import loop_factory
 from headgate.cli.feature_gates import feature_gates_option
 from headgate.cli.gating import groups_option
@@ -23,6 +24,7 @@ from headgate.cli.logs import log_options
 from headgate.cli.remote import access_or_give_up, cluster_options, give_up, perform, reach
 from headgate.cli.scheduler import Make, configuration_of, default_configuration, installed_plugins, maker
 from headgate.cli.webhooks import Wish, serve_webhooks, webhook_options
+from headgate.client.credentials.shell import authority_of
 from headgate.client.kubeconfig import Access
 from headgate.client.leases.election import Timing
 from headgate.client.leases.shell import Elector, new_identity
@@ -36,7 +38,7 @@ from headgate.control.webhooks.service import Health, Place
 from headgate.kube.features import Features
 from headgate.scheduling.configuration.values import Configuration, LeaderElection
 
-COMPONENTS: Final = ("scheduler", "webhooks")
+COMPONENTS: Final = ("scheduler", "webhooks", "controllers")
 _NAME: Final = "headgate"
 _GARBAGE: Final = (20_000, 20, 20)
 """Nodes and pods live long and hold no cycles: looking for garbage as often as Python does costs a twentieth more."""
@@ -127,6 +129,7 @@ def command(
       headgate run --config volcano-scheduler.conf    actions, tiers and plugins for queues, as Volcano reads them
       headgate run --components scheduler,webhooks --webhook-service headgate-system/headgate
                                                       gate new pods that opt in, too
+      headgate run --components controllers           be the kube-controller-manager of a server that has none
     """
     chosen = frozenset(each.strip() for each in components.split(","))
     unknown = sorted(chosen - set(COMPONENTS))
@@ -137,10 +140,8 @@ def command(
     place = webhooks.place() if "webhooks" in chosen else None
     if isinstance(place, str):
         raise click.UsageError(place)
-    if dry_run and place is not None:
-        raise click.UsageError(
-            "--dry-run is for the scheduler: webhooks do nothing unless an API server is sent to them"
-        )
+    if dry_run and chosen != {"scheduler"}:
+        raise click.UsageError("--dry-run is for the scheduler alone: leave other --components out")
     if "" in names:
         raise click.BadParameter("a name may not be empty", param_hint="--scheduler-name")
     metrics_at = parse_address("--metrics-listen", metrics_listen, "127.0.0.1:10259") if metrics_listen else None
@@ -209,6 +210,9 @@ async def _run(order: Order) -> str:
             click.echo(f"headgate serves webhooks for pods of {', '.join(gated)} on {order.access.server}")
             serving_them = serve_webhooks(order.webhooks, order.place, gated, order.gates, transport, health)
             working.append(asyncio.create_task(serving_them))
+        if "controllers" in order.components:
+            click.echo(f"headgate runs the workload controllers on {order.access.server}")
+            working.append(asyncio.create_task(_control(order, transport)))
         stopping = asyncio.create_task(stop.wait())
         await asyncio.wait([*working, stopping], return_when=asyncio.FIRST_COMPLETED)
         stopping.cancel()
@@ -252,6 +256,15 @@ async def _work(order: Order, transport: Transport, board: Board) -> str:
         await keep()
         return ""
     await _stand(election, transport, lambda room_s: keep(room_s=room_s))
+    return ""
+
+
+async def _control(order: Order, transport: Transport) -> str:
+    authority = authority_of(order.access)
+    if order.configuration.leader_election.leader_elect:
+        await stand_and_control(authority, transport, click.echo)
+    else:
+        await keep_controlling(authority, transport)
     return ""
 
 

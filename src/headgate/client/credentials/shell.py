@@ -207,6 +207,14 @@ async def _run(plugin: Plugin, authority: str) -> bytes:
             await child.wait()
 
 
+def authority_of(access: Access) -> str:
+    """The certificate (PEM) of the authority that the server is checked by; empty where there is none, or no file."""
+    try:
+        return _bytes(access.authority).decode()
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
 def _bytes(blob: Blob) -> bytes:
     return Path(blob.file).read_bytes() if blob.file else blob.data
 

@@ -1,0 +1,57 @@
+"""Which controllers there are, and how they run: inside ``headgate up``, or beside a server by ``headgate run``.
+
+On somebody else's server they stand for election by the very Lease that kube-controller-manager holds: whoever has it
+is the one that works, so the two never do the same job at the same time.
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+from collections.abc import Callable
+from typing import Final
+
+from headgate.client.fence import Fenced
+from headgate.client.leases.election import Timing
+from headgate.client.leases.shell import Elector, new_identity
+from headgate.client.transport import Transport
+from headgate.control.shell import keep_running
+from headgate.owners.collector import Collector
+from headgate.owners.contract import Controller
+from headgate.owners.namespaces import Namespaces
+from headgate.owners.role_sums import RoleSums
+from headgate.owners.root_certificates import RootCertificates
+from headgate.owners.service_accounts import ServiceAccounts
+from headgate.owners.stray_pods import StrayPods
+
+USER_AGENT: Final = "kube-controller-manager"
+"""The name that clients know from every other cluster, as the owner of what controllers write."""
+LEASE: Final = ("kube-system", "kube-controller-manager")
+_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"  # as in every drawn name: no vowels, hence no words
+
+
+def make_controllers(authority: str) -> list[Controller]:
+    """Anew: they know nothing yet. ``authority`` is the certificate that pods are told to trust."""
+    return [Namespaces(), Collector(), StrayPods(), ServiceAccounts(), RootCertificates(authority), RoleSums()]
+
+
+def draw() -> str:
+    """Five letters for a name."""
+    return "".join(random.choices(_LETTERS, k=5))
+
+
+async def keep_controlling(authority: str, transport: Transport) -> None:
+    """Runs controllers until it is cancelled."""
+    await keep_running(functools.partial(make_controllers, authority), transport)
+
+
+async def stand_and_control(authority: str, transport: Transport, say: Callable[[str], None]) -> None:
+    """Controls while it is elected. What it writes is fenced: nothing is sent when another one may lead."""
+    elector = Elector(transport, *LEASE, new_identity(), Timing())
+
+    async def lead() -> None:
+        say(f"elected: holds the Lease {'/'.join(LEASE)}")
+        await keep_controlling(authority, Fenced(transport, elector.room_s))
+
+    say(f"stands for election by the Lease {'/'.join(LEASE)}")
+    await elector.run(lead)
