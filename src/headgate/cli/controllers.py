@@ -22,6 +22,7 @@ from headgate.owners.namespaces import Namespaces
 from headgate.owners.role_sums import RoleSums
 from headgate.owners.root_certificates import RootCertificates
 from headgate.owners.service_accounts import ServiceAccounts
+from headgate.owners.stateful_sets.controller import StatefulSets
 from headgate.owners.stray_pods import StrayPods
 
 USER_AGENT: Final = "kube-controller-manager"
@@ -32,7 +33,15 @@ _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"  # as in every drawn name: no vo
 
 def make_controllers(authority: str) -> list[Controller]:
     """Anew: they know nothing yet. ``authority`` is the certificate that pods are told to trust."""
-    return [Namespaces(), Collector(), StrayPods(), ServiceAccounts(), RootCertificates(authority), RoleSums()]
+    return [
+        Namespaces(),
+        Collector(),
+        StrayPods(),
+        ServiceAccounts(),
+        RootCertificates(authority),
+        RoleSums(),
+        StatefulSets(),
+    ]
 
 
 def draw() -> str:

@@ -77,11 +77,9 @@ def _uid(item: Object | None) -> str | None:
 
 
 class World:
-    def __init__(
-        self, *makers: Callable[[], Controller], kinds: Collection[str] = (), server: Embedded | None = None
-    ) -> None:
+    def __init__(self, *makers: Callable[[], Controller], kinds: Collection[str] = ()) -> None:
         """`kinds` are the plurals that discovery tells of; without any, all."""
-        self.server = server or Embedded(namespace="")
+        self.server = Embedded(namespace="")
         self._kinds = kinds
         self.emitted: list[Emit] = []
         self.requests: list[tuple[str, str]] = []
