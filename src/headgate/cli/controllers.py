@@ -19,10 +19,10 @@ from headgate.control.shell import keep_running
 from headgate.owners.collector import Collector
 from headgate.owners.contract import Controller
 from headgate.owners.namespaces import Namespaces
+from headgate.owners.replica_sets.controller import ReplicaSets
 from headgate.owners.role_sums import RoleSums
 from headgate.owners.root_certificates import RootCertificates
 from headgate.owners.service_accounts import ServiceAccounts
-from headgate.owners.stateful_sets.controller import StatefulSets
 from headgate.owners.stray_pods import StrayPods
 
 USER_AGENT: Final = "kube-controller-manager"
@@ -40,7 +40,7 @@ def make_controllers(authority: str) -> list[Controller]:
         ServiceAccounts(),
         RootCertificates(authority),
         RoleSums(),
-        StatefulSets(),
+        ReplicaSets(draw),
     ]
 
 

@@ -9,7 +9,7 @@ After a crash all of it is rebuilt from lists. Which steps to take is not decide
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -23,6 +23,9 @@ from headgate.owners.families.index import LabelIndex, SelectorIndex
 Object = dict[str, Any]
 Key = tuple[str, str]
 """Namespace and name of an owner."""
+
+Told = Callable[[str, str | None, Object | None], None]
+"""A dependent that changed: its uid, the uid of its controller, what it is now (nobody and nothing if it is gone)."""
 
 _NOBODY: Final[dict[str, Object]] = {}
 
@@ -46,8 +49,10 @@ class Doubt(msgspec.Struct):
 
 
 class Family:
-    def __init__(self, kind: OwnerKind) -> None:
+    def __init__(self, kind: OwnerKind, told: Told = lambda uid, owner, obj: None) -> None:
+        """``told`` is for who keeps counts: it hears of every change, whether the watch or our own write told of it."""
         self.kind: Final = kind
+        self._told: Final = told
         self.doubts: Final[dict[str, Doubt]] = {}
         """By the owner's uid."""
         self._owners: Final[dict[Key, Object]] = {}
@@ -99,7 +104,7 @@ class Family:
         if known is not None and known["metadata"]["uid"] != obj["metadata"]["uid"]:
             self.owner_removed(*key, known["metadata"]["uid"])
             known = None
-        if known is not None and _revision(known) > _revision(obj):
+        if known is not None and _revision(known) >= _revision(obj):
             return []
         self._owners[key] = obj
         self._keys[obj["metadata"]["uid"]] = key
@@ -148,8 +153,10 @@ class Family:
 
     def told_to_go(self, uid: str) -> None:
         """The server took our deletion."""
-        if uid in self._all:
+        known = self._all.get(uid)
+        if known is not None:
             self._leaving.add(uid)
+            self._told(uid, self._controller(known), known)
 
     def is_gone(self, uid: str) -> None:
         """The server says so, before the watch does."""
@@ -185,6 +192,7 @@ class Family:
             if is_news:
                 self._woo(uid, self._selectors.matching(metadata.get("namespace", ""), labels))
                 concerned.update(dict.fromkeys(self._wooers.get(uid, ())))
+        self._told(uid, now, obj)
         return list(concerned)
 
     def _drop(self, obj: Object) -> list[Key]:
@@ -195,6 +203,7 @@ class Family:
         self._orphans.drop(uid)
         self._woo(uid, ())
         owner = self._controller(obj)
+        self._told(uid, None, None)
         if owner is None:
             return []
         self._part(owner, uid)
