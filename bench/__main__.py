@@ -20,6 +20,7 @@ from bench import (
     store,
     transport,
     waiting,
+    workloads,
 )
 
 BENCHES = {
@@ -36,8 +37,9 @@ BENCHES = {
     "scheduler": scheduler.main,
     "gate": gate.main,
     "latency": latency.main,
+    "workloads": workloads.main,
 }
-WITH_OPTIONS = {"scheduler": scheduler.main, "gate": gate.main, "latency": latency.main}
+WITH_OPTIONS = {"scheduler": scheduler.main, "gate": gate.main, "latency": latency.main, "workloads": workloads.main}
 
 
 def main() -> int:
