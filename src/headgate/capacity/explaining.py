@@ -14,8 +14,8 @@ import msgspec
 
 from headgate.capacity.names import GATE, GROUP_NAMES, OPT_IN
 from headgate.capacity.queues import Held, Queues, Why
-from headgate.capacity.wording import amount_text
 from headgate.kube import conditions
+from headgate.kube.amounts import amount_text
 from headgate.kube.gates import gate_names
 
 Wire = Mapping[str, Any]

@@ -12,9 +12,10 @@ from typing import Any, Final
 
 import msgspec
 
-from headgate.capacity.queue import Amounts, read_amounts, read_created_s, read_integer
+from headgate.capacity.queue import Amounts, read_created_s, read_integer
 from headgate.capacity.record import HELD, Ask, Record, Standing
 from headgate.capacity.task import Task
+from headgate.kube.amounts import read_amounts
 from headgate.waiting.heap import Heap
 
 LEAST_MINIMUM: Final = 1

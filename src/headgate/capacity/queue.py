@@ -12,9 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from headgate.capacity.names import ROOT
-from headgate.kube import quantity
-from headgate.kube.amounts import units
-from headgate.kube.quantity import Quantity
+from headgate.kube.amounts import read_amounts
 from headgate.kube.timestamps import parse_time
 
 OPEN: Final = "Open"
@@ -63,23 +61,6 @@ def read_queue(wire: Mapping[str, Any]) -> Queue:
         created_s=read_created_s(metadata),
         problem=problem,
     )
-
-
-def read_amounts(listed: Any, path: str) -> dict[str, int] | str:
-    """Amounts by resource; a returned string says why they cannot be counted with."""
-    if listed is None:
-        return {}
-    if not isinstance(listed, Mapping):
-        return f"{path}: must be a map of resources to quantities"
-    found: dict[str, int] = {}
-    for name, value in listed.items():
-        parsed = quantity.parse(value) if isinstance(value, str | int | float) else quantity.FORMAT_ERROR
-        if not isinstance(parsed, Quantity):
-            return f"{path}.{name}: {parsed}"
-        if parsed.nano < 0:
-            return f"{path}.{name}: {parsed.canonical} is less than nothing"
-        found[str(name)] = units(str(name), parsed)
-    return found
 
 
 def read_integer(value: Any, otherwise: int) -> int:

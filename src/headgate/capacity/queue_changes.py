@@ -13,7 +13,7 @@ from headgate.capacity import rules
 from headgate.capacity.names import DEFAULT, MAX_DEPTH, ROOT, STATE
 from headgate.capacity.queue import Queue, read_queue
 from headgate.capacity.rules import Known, Problem, amounts_of, field
-from headgate.capacity.wording import amount_text
+from headgate.kube.amounts import amount_text
 
 Tenants = Callable[[str], int]
 """How many PodGroups and pods of their own belong to a queue by name."""

@@ -12,7 +12,7 @@ from typing import Any, Final
 from headgate.capacity import states, unsupported
 from headgate.capacity.phases import PHASES, SCHEDULED
 from headgate.capacity.queue import Amounts
-from headgate.capacity.wording import amount_text
+from headgate.kube.amounts import amount_text
 from headgate.kube.conditions import UNSCHEDULABLE, Condition, with_condition
 
 Object = dict[str, Any]

@@ -14,7 +14,7 @@ import msgspec
 
 from headgate.capacity.names import MAX_DEPTH, ROOT
 from headgate.capacity.queue import Amounts, Queue
-from headgate.capacity.wording import amount_text
+from headgate.kube.amounts import amount_text
 
 MAX_CLIMB: Final = 32
 """Of a chain of parents that is followed at all: hostile chains end somewhere."""

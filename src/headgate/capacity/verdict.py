@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from headgate.capacity.wording import amount_text
+from headgate.kube.amounts import amount_text
 
 
 class Why(Enum):

@@ -10,13 +10,13 @@ import click
 import msgspec
 
 from headgate.capacity.names import QUEUES, ROOT
-from headgate.capacity.wording import amount_text
 from headgate.cli.logs import log_options
 from headgate.cli.remote import access_or_give_up, cluster_options, give_up, perform, print_table, reach
 from headgate.cli.served import output_option, served_option
 from headgate.client.kubeconfig import Access
 from headgate.client.transport import Unreachable
 from headgate.control.survey import Survey, survey
+from headgate.kube.amounts import amount_text
 from headgate.kube.resource import PODS
 
 _COLUMNS = ("NAME", "STATE", "CAPABILITY", "ALLOCATED", "RESERVED", "WAITING", "SHARE")

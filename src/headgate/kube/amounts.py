@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from headgate.kube import quantity
 from headgate.kube.pods.resources import is_huge_page
-from headgate.kube.quantity import Quantity
+from headgate.kube.quantity import Quantity, of_units
 
 CPU: Final = "cpu"
 MEMORY: Final = "memory"
@@ -50,6 +50,38 @@ def as_text(name: str, amount: int) -> str:
     if name != CPU:
         return str(amount)
     return f"{amount}m" if amount % 1000 else str(amount // 1000)
+
+
+def amount_text(name: str, amount: int) -> str:
+    """For sentences: ``1500m`` of cpu, ``4Gi`` of memory, ``8`` of anything else."""
+    if name in (MEMORY, EPHEMERAL_STORAGE) or is_huge_page(name):
+        return of_units(amount, "BinarySI").canonical
+    return as_text(name, amount)
+
+
+def read_units(name: str, value: Any, path: str) -> int | str:
+    """One amount from its JSON value; a returned string says why it cannot be counted with."""
+    parsed = quantity.parse(value) if isinstance(value, str | int | float) else quantity.FORMAT_ERROR
+    if not isinstance(parsed, Quantity):
+        return f"{path}: {parsed}"
+    if parsed.nano < 0:
+        return f"{path}: {parsed.canonical} is less than nothing"
+    return units(name, parsed)
+
+
+def read_amounts(listed: Any, path: str) -> dict[str, int] | str:
+    """Amounts by resource; a returned string says why they cannot be counted with."""
+    if listed is None:
+        return {}
+    if not isinstance(listed, Mapping):
+        return f"{path}: must be a map of resources to quantities"
+    found: dict[str, int] = {}
+    for name, value in listed.items():
+        amount = read_units(str(name), value, f"{path}.{name}")
+        if isinstance(amount, str):
+            return amount
+        found[str(name)] = amount
+    return found
 
 
 def find_problem(listed: Mapping[str, Any] | None, path: str, limit: int) -> str:

@@ -1,0 +1,86 @@
+"""The words of ``kueue.x-k8s.io`` that the engine reads and says: kinds of stop, policies, conditions and reasons.
+
+Words only. What they do is told where they are used.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+GROUP: Final = "kueue.x-k8s.io"
+ADMISSION_GATED_BY: Final = f"{GROUP}/admission-gated-by"
+JOB_UID_LABEL: Final = f"{GROUP}/job-uid"
+
+# Queueing strategies.
+STRICT_FIFO: Final = "StrictFIFO"
+BEST_EFFORT_FIFO: Final = "BestEffortFIFO"
+
+# Stop policies.
+NONE: Final = "None"
+HOLD: Final = "Hold"
+HOLD_AND_DRAIN: Final = "HoldAndDrain"
+
+# Flavor fungibility.
+MAY_STOP_SEARCH: Final = "MayStopSearch"
+TRY_NEXT_FLAVOR: Final = "TryNextFlavor"
+BORROWING_OVER_PREEMPTION: Final = "BorrowingOverPreemption"
+PREEMPTION_OVER_BORROWING: Final = "PreemptionOverBorrowing"
+
+# Preemption policies.
+NEVER: Final = "Never"
+LOWER_PRIORITY: Final = "LowerPriority"
+LOWER_OR_NEWER_EQUAL_PRIORITY: Final = "LowerOrNewerEqualPriority"
+ANY: Final = "Any"
+
+# Conditions of a Workload.
+QUOTA_RESERVED: Final = "QuotaReserved"
+ADMITTED: Final = "Admitted"
+EVICTED: Final = "Evicted"
+PREEMPTED: Final = "Preempted"
+PODS_READY: Final = "PodsReady"
+FINISHED: Final = "Finished"
+REQUEUED: Final = "Requeued"
+DEACTIVATION_TARGET: Final = "DeactivationTarget"
+WAITING_FOR_REPLACEMENT_PODS: Final = "WaitingForReplacementPods"
+
+# Why quota is not reserved.
+PENDING_EVALUATION: Final = "PendingEvaluation"
+WAITING_FOR_QUOTA: Final = "WaitingForQuota"
+EXCEEDS_MAX_QUOTA: Final = "ExceedsMaxQuota"
+NO_MATCHING_FLAVOR: Final = "NoMatchingFlavor"
+WAITING_FOR_PREEMPTED: Final = "WaitingForPreemptedWorkloads"
+MISCONFIGURED: Final = "Misconfigured"
+SUSPENDED: Final = "Suspended"
+ADMISSION_GATED: Final = "AdmissionGated"
+ON_HOLD: Final = "OnHold"
+
+# Why a workload is not admitted though it may have quota.
+NO_RESERVATION: Final = "NoReservation"
+UNSATISFIED_CHECKS: Final = "UnsatisfiedAdmissionChecks"
+
+# Why a workload is evicted.
+BY_PREEMPTION: Final = "Preempted"
+BY_PODS_READY_TIMEOUT: Final = "PodsReadyTimeout"
+BY_ADMISSION_CHECK: Final = "AdmissionCheck"
+BY_CLUSTER_QUEUE_STOPPED: Final = "ClusterQueueStopped"
+BY_LOCAL_QUEUE_STOPPED: Final = "LocalQueueStopped"
+BY_NODE_FAILURES: Final = "NodeFailures"
+DEACTIVATED: Final = "Deactivated"
+REQUEUING_LIMIT_EXCEEDED: Final = "RequeuingLimitExceeded"
+MAXIMUM_EXECUTION_TIME_EXCEEDED: Final = "MaximumExecutionTimeExceeded"
+
+# Why a workload is preempted, and how Kueue says it in a sentence.
+IN_CLUSTER_QUEUE: Final = "InClusterQueue"
+IN_COHORT_RECLAMATION: Final = "InCohortReclamation"
+IN_COHORT_RECLAIM_WHILE_BORROWING: Final = "InCohortReclaimWhileBorrowing"
+PREEMPTION_WORDS: Final = {
+    IN_CLUSTER_QUEUE: "prioritization in the ClusterQueue",
+    IN_COHORT_RECLAMATION: "reclamation within the cohort",
+    IN_COHORT_RECLAIM_WHILE_BORROWING: "reclamation within the cohort while borrowing",
+}
+
+# States of an admission check.
+CHECK_PENDING: Final = "Pending"
+CHECK_READY: Final = "Ready"
+CHECK_RETRY: Final = "Retry"
+CHECK_REJECTED: Final = "Rejected"

@@ -1,0 +1,232 @@
+"""The tree of quotas: cluster queues under cohorts, how much each may use, and how much it uses.
+
+The arithmetic is Kueue's, in whole numbers. What a node has and does not keep for itself (its lending limit says) is
+part of what its parent has; what it uses beyond what it kept is part of what its parent uses. So a change of usage
+costs the depth of the tree, and a change of quotas the nodes on the way to the root. Cohorts that lead in a circle are
+set aside with everything below them. Limits are quotas' (``cohort.py``); who uses what is ``holdings.py``'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from headgate.quota.cohort import FlavorResource, Quota, Usage
+
+_NO_QUOTA: Final = Quota()
+
+
+class Node:
+    """A cluster queue or a cohort. ``subtree``: what it and those below it have together, less what they keep."""
+
+    __slots__ = ("children", "is_queue", "name", "parent", "quotas", "subtree", "usage")
+
+    def __init__(self, name: str, is_queue: bool) -> None:
+        self.name = name
+        self.is_queue = is_queue
+        self.parent: Node | None = None
+        self.children: dict[str, Node] = {}  # cohorts under their name, queues under /name
+        self.quotas: Mapping[FlavorResource, Quota] = {}
+        self.subtree: dict[FlavorResource, int] = {}
+        self.usage: dict[FlavorResource, int] = {}
+
+    def path(self) -> Iterator[Node]:
+        """Itself, its parent, and so on up to the root."""
+        node: Node | None = self
+        while node is not None:
+            yield node
+            node = node.parent
+
+    @property
+    def root(self) -> Node:
+        node = self
+        while node.parent is not None:
+            node = node.parent
+        return node
+
+    def quota(self, fr: FlavorResource) -> Quota:
+        return self.quotas.get(fr, _NO_QUOTA)
+
+    def kept(self, fr: FlavorResource) -> int:
+        """Kueue's local quota: what only those below may use, because it is not lent."""
+        limit = self.quota(fr).lending_limit
+        return 0 if limit is None else max(0, self.subtree.get(fr, 0) - limit)
+
+    def kept_free(self, fr: FlavorResource) -> int:
+        return max(0, self.kept(fr) - self.usage.get(fr, 0))
+
+    def lent(self, fr: FlavorResource) -> int:
+        return self.subtree.get(fr, 0) - self.kept(fr)
+
+    def taken(self, fr: FlavorResource) -> int:
+        """What it uses of its parent's."""
+        return max(0, self.usage.get(fr, 0) - self.kept(fr))
+
+    def available(self, fr: FlavorResource) -> int:
+        """How much more it may use now; less than nothing if limits were lowered below what is used."""
+        if self.parent is None:
+            return self.subtree.get(fr, 0) - self.usage.get(fr, 0)
+        above = self.parent.available(fr)
+        limit = self.quota(fr).borrowing_limit
+        if limit is not None:
+            above = min(above, self.lent(fr) - self.taken(fr) + limit)
+        return self.kept_free(fr) + above
+
+    def potential(self, fr: FlavorResource) -> int:
+        """How much it may use if nobody uses anything."""
+        if self.parent is None:
+            return self.subtree.get(fr, 0)
+        found = self.kept(fr) + self.parent.potential(fr)
+        limit = self.quota(fr).borrowing_limit
+        return found if limit is None else min(found, self.subtree.get(fr, 0) + limit)
+
+    def borrows_with(self, fr: FlavorResource, more: int = 0) -> bool:
+        """Whether it uses, or would use, more than it has."""
+        return self.usage.get(fr, 0) + more > self.subtree.get(fr, 0)
+
+    def is_within(self, frs: Iterable[FlavorResource]) -> bool:
+        return not any(self.borrows_with(fr) for fr in frs)
+
+    @property
+    def height(self) -> int:
+        """The way to the farthest leaf."""
+        return max((child.height + 1 for child in self.children.values()), default=0)
+
+
+class QuotaTree:
+    """Nodes by name. ``place_…`` and ``remove_…`` move a node with its usage; ``add`` counts usage."""
+
+    def __init__(self) -> None:
+        self._queues: dict[str, Node] = {}
+        self._cohorts: dict[str, Node] = {}
+        self._parents: dict[str, str] = {}
+        self._known: set[str] = set()
+
+    def queue(self, name: str) -> Node | None:
+        return self._queues.get(name)
+
+    def cohort(self, name: str) -> Node | None:
+        return self._cohorts.get(name)
+
+    def place_queue(self, name: str, cohort: str, quotas: Mapping[FlavorResource, Quota]) -> None:
+        node = self._queues.get(name)
+        if node is None:
+            node = self._queues[name] = Node(name, True)
+        self._set(node, cohort, quotas)
+
+    def remove_queue(self, name: str) -> None:
+        node = self._queues.get(name)
+        if node is not None:
+            self._set(node, "", {})
+            del self._queues[name]
+
+    def place_cohort(self, name: str, parent: str, quotas: Mapping[FlavorResource, Quota]) -> None:
+        self._known.add(name)
+        self._set(self._cohort(name), parent, quotas)
+
+    def remove_cohort(self, name: str) -> None:
+        """Those below it stay: a cohort that nobody described has no quota of its own and is nobody's child."""
+        self._known.discard(name)
+        node = self._cohorts.get(name)
+        if node is not None:
+            self._set(node, "", {})
+            self._forget_if_empty(node)
+
+    def add(self, node: Node, usage: Usage, sign: int = 1) -> None:
+        for fr, amount in usage.items():
+            self._carry(node, fr, 0, sign * amount)
+
+    def cycle_of(self, name: str) -> tuple[str, ...]:
+        """The cohorts on a circle that the way up from this cohort leads into; empty if it leads to a root."""
+        way: list[str] = []
+        at: str | None = name
+        while at:
+            if at in way:
+                circle = way[way.index(at) :]
+                least = circle.index(min(circle))
+                return (*circle[least:], *circle[:least])
+            way.append(at)
+            at = self._parents.get(at)
+        return ()
+
+    def below(self, node: Node) -> Iterator[Node]:
+        """The queues below a node, itself included; in the order of their names, cohort by cohort."""
+        if node.is_queue:
+            yield node
+        for key in sorted(node.children):
+            yield from self.below(node.children[key])
+
+    def _set(self, node: Node, parent: str, quotas: Mapping[FlavorResource, Quota]) -> None:
+        """Lift the node out of all sums, change it, and settle it again, with what it uses."""
+        circle = () if node.is_queue else self.cycle_of(node.name)
+        self._unhook(node)
+        for fr in {*node.quotas, *quotas}:
+            nominal = quotas[fr].nominal if fr in quotas else 0
+            _add(node.subtree, fr, nominal - node.quota(fr).nominal)
+        node.quotas = quotas
+        if not node.is_queue:
+            self._parents.pop(node.name, None)
+            if parent:
+                self._parents[node.name] = parent
+            circle = (*circle, *self.cycle_of(node.name))
+        for name in dict.fromkeys(circle):
+            self._settle(self._cohort(name), self._parents.get(name, ""))
+        self._settle(node, parent)
+
+    def _settle(self, node: Node, parent: str) -> None:
+        """Below its parent, unless it would be below itself: then it is nobody's child."""
+        if parent and (node.is_queue or node.name not in self.cycle_of(node.name)):
+            if node.parent is None:
+                self._hook(node, self._cohort(parent))
+        else:
+            self._unhook(node)
+
+    def _hook(self, node: Node, parent: Node) -> None:
+        node.parent = parent
+        parent.children[_key(node)] = node
+        for fr in {*node.subtree, *node.usage}:
+            self._carry(parent, fr, node.lent(fr), node.taken(fr))
+
+    def _unhook(self, node: Node) -> None:
+        parent = node.parent
+        if parent is None:
+            return
+        del parent.children[_key(node)]
+        node.parent = None
+        for fr in {*node.subtree, *node.usage}:
+            self._carry(parent, fr, -node.lent(fr), -node.taken(fr))
+        self._forget_if_empty(parent)
+
+    def _carry(self, node: Node, fr: FlavorResource, had: int, used: int) -> None:
+        """So much more of a resource is below a node, and so much more is used there: up to the root, while it tells."""
+        at: Node | None = node
+        while at is not None and (had or used):
+            lent, taken = at.lent(fr), at.taken(fr)
+            _add(at.subtree, fr, had)
+            _add(at.usage, fr, used)
+            had, used = at.lent(fr) - lent, at.taken(fr) - taken
+            at = at.parent
+
+    def _cohort(self, name: str) -> Node:
+        node = self._cohorts.get(name)
+        if node is None:
+            node = self._cohorts[name] = Node(name, False)
+        return node
+
+    def _forget_if_empty(self, node: Node) -> None:
+        if not node.is_queue and not node.children and node.name not in self._known:
+            self._cohorts.pop(node.name, None)
+
+
+def _add(amounts: dict[FlavorResource, int], fr: FlavorResource, more: int) -> None:
+    if not more:
+        return
+    total = amounts.get(fr, 0) + more
+    if total:
+        amounts[fr] = total
+    else:
+        del amounts[fr]
+
+
+def _key(node: Node) -> str:
+    return f"/{node.name}" if node.is_queue else node.name
