@@ -112,12 +112,11 @@ def _namespaces(spec: Wire) -> Selector:
 
 def _fungibility(wire: Wire) -> Fungibility:
     path = "spec.flavorFungibility."
-    found = Fungibility(
+    return Fungibility(
         one_of(wire, "whenCanBorrow", (names.MAY_STOP_SEARCH, names.TRY_NEXT_FLAVOR), path),
         one_of(wire, "whenCanPreempt", (names.TRY_NEXT_FLAVOR, names.MAY_STOP_SEARCH), path),
         one_of(wire, "preference", (names.BORROWING_OVER_PREEMPTION, names.PREEMPTION_OVER_BORROWING), path),
     )
-    return found
 
 
 def _preemption(wire: Wire) -> Preemption:

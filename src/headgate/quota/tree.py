@@ -198,7 +198,7 @@ class QuotaTree:
         self._forget_if_empty(parent)
 
     def _carry(self, node: Node, fr: FlavorResource, had: int, used: int) -> None:
-        """So much more of a resource is below a node, and so much more is used there: up to the root, while it tells."""
+        """So much more of a resource is below a node, and so much more is used there: up to the root."""
         at: Node | None = node
         while at is not None and (had or used):
             lent, taken = at.lent(fr), at.taken(fr)
