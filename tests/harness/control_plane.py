@@ -59,8 +59,9 @@ COME_TOO_LATE = re.compile(
 class Nodes:
     """Hollow nodes on a server of somebody else, in a thread of their own."""
 
-    def __init__(self, server: Server, count: int, resources: dict[str, str]) -> None:
+    def __init__(self, server: Server, count: int, resources: dict[str, str], options: Options | None = None) -> None:
         self._server = server
+        self._options = options or Options()
         self._wanted = make_nodes(count, Template(resources=resources))
         self._started = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
@@ -72,7 +73,7 @@ class Nodes:
         access = find_access(str(self._server.kubeconfig))
         assert isinstance(access, Access)
         transport = Http(access)
-        fleet = asyncio.create_task(Fleet(Hollow(Options(), self._wanted), transport).run())
+        fleet = asyncio.create_task(Fleet(Hollow(self._options, self._wanted), transport).run())
         self._started.set()
         await self._done.wait()
         fleet.cancel()
@@ -91,7 +92,7 @@ class ControlPlane:
         kubeconfig = str(server.kubeconfig)
         plugins, config = folder / "plugins", folder / "scheduler.yaml"
         plugins.mkdir()
-        config.write_text(yaml.safe_dump(_scheduler_config(kubeconfig)))
+        config.write_text(yaml.safe_dump(scheduler_config(kubeconfig)))
         common = (f"--kubeconfig={kubeconfig}", "--leader-elect=true", "--secure-port=0")
         self._processes = [
             Process(
@@ -148,12 +149,12 @@ class ControlPlane:
         return answer
 
 
-def _scheduler_config(kubeconfig: str) -> Object:
+def scheduler_config(kubeconfig: str, *, elected: bool = True) -> Object:
     return {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
         "clientConnection": {"kubeconfig": kubeconfig, "qps": RATE, "burst": RATE},
-        "leaderElection": {"leaderElect": True},
+        "leaderElection": {"leaderElect": elected},
     }
 
 

@@ -120,12 +120,18 @@ class Told:
 
 
 class Teller:
-    """Tells stories on one cluster, all at the same time."""
+    """Tells stories on one cluster, all at the same time, or at most so many."""
 
-    def __init__(self, server: Server, stories: Sequence[Story]) -> None:
-        self._places = {story.name: Place(server, story.name) for story in stories}
+    def __init__(
+        self,
+        server: Server,
+        stories: Sequence[Story],
+        make: Callable[[Server, str], Place] = Place,
+        at_once: int | None = None,
+    ) -> None:
+        self._places = {story.name: make(server, story.name) for story in stories}
         self._stories = stories
-        self._threads = ThreadPoolExecutor(len(stories))
+        self._threads = ThreadPoolExecutor(at_once or max(1, len(stories)))
 
     def prepare(self) -> None:
         for story in self._stories:

@@ -23,6 +23,7 @@ from headgate.owners.replica_sets.controller import ReplicaSets
 from headgate.owners.role_sums import RoleSums
 from headgate.owners.root_certificates import RootCertificates
 from headgate.owners.service_accounts import ServiceAccounts
+from headgate.owners.stateful_sets.controller import StatefulSets
 from headgate.owners.stray_pods import StrayPods
 
 USER_AGENT: Final = "kube-controller-manager"
@@ -41,6 +42,7 @@ def make_controllers(authority: str) -> list[Controller]:
         RootCertificates(authority),
         RoleSums(),
         ReplicaSets(draw),
+        StatefulSets(),
     ]
 
 

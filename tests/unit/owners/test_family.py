@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from embedded import Embedded
 from headgate.kube.resource import PODS, REPLICA_SETS, Resource
 from headgate.kube.schema import GroupVersionKind
 from headgate.owners.contract import WHOLE, Again, Controller, Done, Interest, Steps, Wake
@@ -16,6 +17,8 @@ from headgate.owners.families import pods
 from headgate.owners.families.claiming import claim
 from headgate.owners.families.family import Family, Key, OwnerKind
 from headgate.owners.families.making import end, make, settle
+from unit.owners.deaths import Mortal, tell_with_deaths
+from unit.owners.kubelet import Kubelet
 from unit.owners.world import World
 
 Object = dict[str, Any]
@@ -201,3 +204,28 @@ def test_after_a_crash_everything_is_known_from_lists(world: World) -> None:
     before = [each["metadata"]["uid"] for each in there(world)]
     world.crash().settle()
     assert [each["metadata"]["uid"] for each in there(world)] == before
+
+
+def test_a_death_at_any_write_changes_nothing_in_the_end() -> None:
+    def never_six(world: World) -> None:
+        assert len([pod for pod in there(world) if pods.is_active(pod)]) <= 5
+
+    def make() -> Mortal:
+        server, numbers = Embedded(namespace="a"), count(1)
+        world = Mortal(lambda: Simple(numbers), lambda: Kubelet(server), server=server)
+        world.judge = never_six
+        return world
+
+    def story(world: Mortal) -> None:
+        add_pod(world, "orphan", app="web")
+        add_set(world, 5)
+        world.advance(10)
+        world.server.patch(f"{SETS_PATH}/web", {"spec": {"replicas": 2}})
+        world.advance(60)
+
+    told = 0
+    for name, world in tell_with_deaths(make, story):
+        left = owners(world)
+        assert list(left.values()) == [["web"], ["web"]], name
+        told += 1
+    assert told > 15

@@ -77,9 +77,11 @@ def _uid(item: Object | None) -> str | None:
 
 
 class World:
-    def __init__(self, *makers: Callable[[], Controller], kinds: Collection[str] = ()) -> None:
+    def __init__(
+        self, *makers: Callable[[], Controller], kinds: Collection[str] = (), server: Embedded | None = None
+    ) -> None:
         """`kinds` are the plurals that discovery tells of; without any, all."""
-        self.server = Embedded(namespace="")
+        self.server = server or Embedded(namespace="")
         self._kinds = kinds
         self.emitted: list[Emit] = []
         self.requests: list[tuple[str, str]] = []

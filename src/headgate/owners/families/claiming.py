@@ -7,7 +7,7 @@ the watch may be late, and nobody must be adopted by the dead. What went wrong c
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 from headgate.kube.references import controller_reference, is_controlled_by
@@ -19,8 +19,17 @@ Problem = str | None
 Claiming = Generator[Effect, Answer, Problem]
 
 
-def claim(family: Family, key: Key, *, finalizers: Sequence[str] = ()) -> Claiming:
-    """Adopt and release. ``finalizers`` are put on what is adopted, and taken off what is released."""
+def claim(
+    family: Family,
+    key: Key,
+    *,
+    finalizers: Sequence[str] = (),
+    suits: Callable[[Object], bool] = lambda obj: True,
+) -> Claiming:
+    """Adopt and release. ``finalizers`` are put on what is adopted, and taken off what is released.
+
+    ``suits`` says no to what the owner cannot use although its selector means it.
+    """
     owner = family.owner(key)
     if owner is None:
         return None
@@ -28,9 +37,10 @@ def claim(family: Family, key: Key, *, finalizers: Sequence[str] = ()) -> Claimi
     leaving = "deletionTimestamp" in owner["metadata"]
     selector = family.selector(key)
     for each in list(family.dependents(owner["metadata"]["uid"]).values()):
-        if not selector.matches(each["metadata"].get("labels")) and not leaving:
+        is_meant = selector.matches(each["metadata"].get("labels")) and suits(each)
+        if not is_meant and not leaving:
             problem = (yield from _release(family, owner, each, finalizers)) or problem
-    wanted = [each for each in family.candidates(key) if _may_be_adopted(family, each)]
+    wanted = [each for each in family.candidates(key) if _may_be_adopted(family, each) and suits(each)]
     if not wanted or leaving:
         return problem
     doubt = yield from _ask_for(family, owner)

@@ -1,0 +1,158 @@
+"""ControllerRevisions: the pod templates that a StatefulSet or a DaemonSet has had, numbered.
+
+Which of the revisions is the one that is wanted now is decided from values (:func:`choose`); going back to an old
+template takes its old revision up again under a new number, which is what ``kubectl rollout undo`` relies on. The few
+steps that write are here, too, because both kinds take the same ones; names are for the caller to hash.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Generator, Iterable, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from headgate.kube.name_hashes import fnv1, in_letters
+from headgate.kube.references import controller_reference
+from headgate.kube.resource import CONTROLLER_REVISIONS
+from headgate.kube.schema import GroupVersionKind
+from headgate.owners.effects import Answer, Create, Delete, Effect, Get, Patch
+
+Object = dict[str, Any]
+
+REVISION_LABEL: Final = "controller-revision-hash"
+"""On pods: the revision that they were made from."""
+_HASH_LABEL: Final = "controller.kubernetes.io/hash"
+_LONGEST_PREFIX: Final = 223
+_MOST_COLLISIONS: Final = 100
+_HTML: Final = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+
+
+class Keep(msgspec.Struct, frozen=True):
+    """The newest revision is the wanted one."""
+
+    revision: Object
+
+
+class Renumber(msgspec.Struct, frozen=True):
+    """An older one is; it becomes the newest."""
+
+    revision: Object
+    number: int
+
+
+class Record(msgspec.Struct, frozen=True):
+    """There is none yet."""
+
+    number: int
+
+
+Choice = Keep | Renumber | Record
+
+
+class Recorded(msgspec.Struct, frozen=True):
+    """What came of it: a revision, or why there is none; and how many names were taken by others."""
+
+    revision: Object | None
+    collisions: int
+    problem: str = ""
+
+
+def data_of(owner: Object) -> Object:
+    """What a revision remembers: a patch that gives the owner its present template back."""
+    return {"spec": {"template": {**owner["spec"]["template"], "$patch": "replace"}}}
+
+
+def template_of(revision: Object) -> Object:
+    template: Object = ((revision.get("data") or {}).get("spec") or {}).get("template") or {}
+    return {key: value for key, value in template.items() if key != "$patch"}
+
+
+def number_of(revision: Object) -> int:
+    return int(revision.get("revision") or 0)
+
+
+def in_order(revisions: Iterable[Object]) -> list[Object]:
+    """From the oldest to the newest."""
+
+    def age(revision: Object) -> tuple[int, str, str]:
+        metadata = revision["metadata"]
+        return number_of(revision), metadata.get("creationTimestamp", ""), metadata["name"]
+
+    return sorted(revisions, key=age)
+
+
+def choose(revisions: Sequence[Object], data: Object) -> Choice:
+    """``revisions`` are in order."""
+    number = number_of(revisions[-1]) + 1 if revisions else 1
+    equal = [each for each in revisions if each.get("data") == data]
+    if not equal:
+        return Record(number)
+    return Keep(equal[-1]) if equal[-1] is revisions[-1] else Renumber(equal[-1], number)
+
+
+def superfluous(revisions: Sequence[Object], live: Collection[str], limit: int) -> list[Object]:
+    """The oldest of those that nobody uses, beyond ``limit``. ``revisions`` are in order, ``live`` are names."""
+    unused = [each for each in revisions if each["metadata"]["name"] not in live]
+    return unused[: max(len(unused) - limit, 0)] if limit >= 0 else []
+
+
+def data_hash(data: Object, collisions: int) -> str:
+    """The hash in the name of a StatefulSet's revision, of the bytes that Kubernetes' own controller would hash."""
+    text = json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    for character, escape in _HTML.items():
+        text = text.replace(character, escape)
+    return in_letters(fnv1(f"{text}{collisions}".encode()))
+
+
+def new_revision(owner: Object, kind: GroupVersionKind, number: int, hash_: str, label: str = _HASH_LABEL) -> Object:
+    meta = owner["metadata"]
+    labels = (owner["spec"]["template"].get("metadata") or {}).get("labels") or {}
+    metadata: Object = {
+        "name": f"{meta['name'][:_LONGEST_PREFIX]}-{hash_}",
+        "namespace": meta["namespace"],
+        "labels": {**labels, label: hash_},
+        "ownerReferences": [controller_reference(owner, kind)],
+    }
+    if meta.get("annotations"):
+        metadata["annotations"] = dict(meta["annotations"])
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "ControllerRevision",
+        "metadata": metadata,
+        "data": data_of(owner),
+        "revision": number,
+    }
+
+
+# -- steps -------------------------------------------------------------------------------------------------------------
+
+
+def record(make: Callable[[int], Object], collisions: int) -> Generator[Effect, Answer, Recorded]:
+    """Create the revision that ``make`` gives for a number of collisions; a name that others have is one more."""
+    for _ in range(_MOST_COLLISIONS):
+        wanted = make(collisions)
+        namespace, name = wanted["metadata"]["namespace"], wanted["metadata"]["name"]
+        answer = yield Create(CONTROLLER_REVISIONS, namespace, wanted)
+        if answer.conflict:
+            answer = yield Get(CONTROLLER_REVISIONS, namespace, name)
+            if answer.ok and answer.body.get("data") != wanted["data"]:
+                collisions += 1
+                continue
+        if answer.ok:
+            return Recorded(answer.body, collisions)
+        return Recorded(None, collisions, answer.message)
+    return Recorded(None, collisions, "every name for a new ControllerRevision is taken")
+
+
+def renumber(revision: Object, number: int) -> Generator[Effect, Answer, Answer]:
+    metadata = revision["metadata"]
+    body = {"metadata": {"uid": metadata["uid"]}, "revision": number}
+    return (yield Patch(CONTROLLER_REVISIONS, metadata["namespace"], metadata["name"], body, "merge"))
+
+
+def forget(revision: Object) -> Generator[Effect, Answer, Answer]:
+    metadata = revision["metadata"]
+    options = {"preconditions": {"uid": metadata["uid"]}}
+    return (yield Delete(CONTROLLER_REVISIONS, metadata["namespace"], metadata["name"], options))

@@ -1,0 +1,72 @@
+"""The PersistentVolumeClaims there are, by name, and who waits for one to go.
+
+As in a family (``owners/families/family.py``), own writes count as seen at once, and older news from the watch change
+nothing. Nobody owns a claim by rule, so it is no family.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from headgate.owners.families.family import Key
+
+Object = dict[str, Any]
+
+
+class Claims:
+    def __init__(self) -> None:
+        self._claims: Final[dict[Key, Object]] = {}
+        self._unconfirmed: Final[dict[Key, int]] = {}
+        self._waiting: Final[dict[Key, dict[Key, None]]] = {}
+
+    def get(self, namespace: str, name: str) -> Object | None:
+        return self._claims.get((namespace, name))
+
+    def wait(self, namespace: str, name: str, who: Key) -> None:
+        """Until the claim is gone."""
+        self._waiting.setdefault((namespace, name), {})[who] = None
+
+    def applied(self, obj: Object) -> None:
+        place = _place(obj)
+        known = self._claims.get(place)
+        if known is None or _is_newer(obj, known):
+            self._claims[place] = obj
+        self._unconfirmed.pop(place, None)
+
+    def wrote(self, obj: Object) -> None:
+        place = _place(obj)
+        known = self._claims.get(place)
+        if known is None or _is_newer(obj, known):
+            if known is None or place in self._unconfirmed:
+                self._unconfirmed[place] = _revision(obj)
+            self._claims[place] = obj
+
+    def removed(self, namespace: str, name: str, uid: str) -> list[Key]:
+        """Who waited for it."""
+        place = namespace, name
+        known = self._claims.get(place)
+        if known is None or known["metadata"]["uid"] != uid:
+            return []
+        del self._claims[place]
+        self._unconfirmed.pop(place, None)
+        return list(self._waiting.pop(place, ()))
+
+    def synced(self, revision: str) -> None:
+        """A whole list was told: what it did not have is no more."""
+        told = int(revision) if revision.isdecimal() else 0
+        for place in [place for place, written in self._unconfirmed.items() if written <= told]:
+            del self._claims[place], self._unconfirmed[place]
+
+
+def _place(obj: Object) -> Key:
+    metadata = obj["metadata"]
+    return metadata["namespace"], metadata["name"]
+
+
+def _is_newer(obj: Object, known: Object) -> bool:
+    return obj["metadata"]["uid"] != known["metadata"]["uid"] or _revision(obj) > _revision(known)
+
+
+def _revision(obj: Object) -> int:
+    text = obj["metadata"].get("resourceVersion", "")
+    return int(text) if text.isdecimal() else 0

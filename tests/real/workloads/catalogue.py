@@ -1,0 +1,32 @@
+"""Every story of workloads: each module `*_stories.py` of this folder exports `STORIES`.
+
+Groups are told one after the other, the stories of a group at the same time; a module that no group names belongs to
+the last one.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+
+from harness.stories import Story
+
+GROUPS = {
+    "replicas": ("deployment", "replica_set", "cascade"),
+    "jobs": ("job", "job_policy", "cron_job"),
+    "others": (),
+}
+
+
+def modules() -> dict[str, list[Story]]:
+    """Stories by the name of their module without its ending."""
+    found = sorted(path.stem for path in Path(__file__).parent.glob("*_stories.py"))
+    return {stem.removesuffix("_stories"): import_module(f"real.workloads.{stem}").STORIES for stem in found}
+
+
+def groups() -> dict[str, list[Story]]:
+    told: dict[str, list[Story]] = {group: [] for group in GROUPS}
+    for module, stories in modules().items():
+        group = next((name for name, members in GROUPS.items() if module in members), "others")
+        told[group] += stories
+    return {group: stories for group, stories in told.items() if stories}

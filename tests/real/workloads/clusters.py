@@ -1,0 +1,124 @@
+"""The two clusters of the workload stories: a real control plane with hollow nodes, and `headgate up` whole.
+
+`HEADGATE_COMPARE=real,real` puts a real cluster on both sides: what differs then is a fault of the story.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import yaml
+
+from harness.both import Both, report_path
+from harness.control_plane import Nodes, scheduler_config
+from harness.embedded import EmbeddedServer
+from harness.processes import Process
+from harness.real import RealServer
+from harness.server import Server
+from harness.stories import Story, Teller, Told
+from headgate.nodes.options import RESOURCES, Options
+from real.allowed_differences import ALLOWED
+from real.workloads.place import Workplace
+
+NODES = 3
+SIZE = {"cpu": "64", "memory": "256Gi", "pods": "1000"}
+AT_ONCE = 14
+"""Stories at the same time on one cluster: more only wait for the processors."""
+RATE = 2000
+WITHOUT = (
+    "certificatesigningrequest-signing",
+    "certificatesigningrequest-approving",
+    "certificatesigningrequest-cleaner",
+    "horizontal-pod-autoscaler",
+    "endpoints",
+    "endpointslice",
+    "endpointslice-mirroring",
+)
+"""Controllers of kinds that no story is about."""
+
+
+class Sides:
+    """Both clusters; a story is told once on each, whoever asks for it."""
+
+    def __init__(self, real: Server, ours: Server) -> None:
+        self.both = Both(real, ours, ALLOWED, report_path())
+        self._told: dict[str, tuple[Told, Told]] = {}
+
+    def tell(self, stories: Sequence[Story]) -> dict[str, tuple[Told, Told]]:
+        fresh = [each for each in stories if each.name not in self._told]
+        tellers = [Teller(server, fresh, Workplace, AT_ONCE) for server in (self.both.real, self.both.ours)]
+        ends = [each.tell_all() for each in tellers]
+        real, ours = (each() for each in ends)
+        for teller in tellers:
+            teller.close()
+        self._told |= {name: (real[name], ours[name]) for name in real}
+        return {each.name: self._told[each.name] for each in stories}
+
+
+@contextmanager
+def two_clusters(folder: Path, programs: Path) -> Iterator[Sides]:
+    with ExitStack() as stack:
+        real: Server = stack.enter_context(a_real_cluster(folder / "real", programs))
+        if os.environ.get("HEADGATE_COMPARE") == "real,real":
+            ours: Server = stack.enter_context(a_real_cluster(folder / "again", programs, "real again"))
+        else:
+            ours = stack.enter_context(an_embedded_cluster(folder / "ours", programs))
+        sides = Sides(real, ours)
+        stack.callback(sides.both.close)
+        yield sides
+
+
+@contextmanager
+def a_real_cluster(folder: Path, programs: Path, name: str = "real") -> Iterator[RealServer]:
+    server = RealServer(folder, programs, name)
+    config, plugins = folder / "scheduler.yaml", folder / "plugins"
+    plugins.mkdir()
+    config.write_text(yaml.safe_dump(scheduler_config(str(server.kubeconfig), elected=False)))
+    nodes = Nodes(server, NODES, {**RESOURCES, **SIZE}, Options(controller_manager=True, heartbeat_s=3.0))
+    processes = [
+        Process(
+            [
+                *(str(programs / "kube-controller-manager"), f"--kubeconfig={server.kubeconfig}", "--secure-port=0"),
+                *("--leader-elect=false", f"--kube-api-qps={RATE}", f"--kube-api-burst={RATE}"),
+                f"--controllers={','.join(('*', *(f'-{each}-controller' for each in WITHOUT)))}",
+                *("--use-service-account-credentials=false", f"--root-ca-file={server.ca}"),
+                *(f"--flex-volume-plugin-dir={plugins}", "--pvclaimbinder-sync-period=2s"),
+                *("--node-monitor-period=1s", "--node-monitor-grace-period=12s", "--node-startup-grace-period=12s"),
+            ],
+            folder / "kube-controller-manager.log",
+        ),
+        Process(
+            [str(programs / "kube-scheduler"), f"--config={config}", "--secure-port=0"], folder / "kube-scheduler.log"
+        ),
+    ]
+    try:
+        slow_to_stop(server)
+        yield server
+    finally:
+        for each in processes:
+            each.stop()
+        nodes.stop()
+        server.stop()
+
+
+@contextmanager
+def an_embedded_cluster(folder: Path, programs: Path) -> Iterator[EmbeddedServer]:
+    size = ("--node-cpu", SIZE["cpu"], "--node-memory", SIZE["memory"], "--node-resource", f"pods={SIZE['pods']}")
+    flags = ("--components", "apiserver,nodes,controllers,scheduler", "--nodes", str(NODES), *size)
+    server = EmbeddedServer(folder, programs / "kubectl", flags)
+    try:
+        slow_to_stop(server)
+        yield server
+    finally:
+        server.stop()
+
+
+def slow_to_stop(server: Server) -> None:
+    """Containers need a moment to stop, as they do anywhere: controllers race with kubelets that need none."""
+    place = Workplace(server, "all")
+    place.until("all nodes are there", lambda: len(place.items("/api/v1/nodes")) == NODES)
+    done = server.kubectl(["annotate", "nodes", "--all", "headgate.dev/stop-after=500ms"])
+    assert done.exit == 0, done

@@ -1,0 +1,54 @@
+"""The manifests that stories of workloads begin with: small, and named by what a story says of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Object = dict[str, Any]
+
+IMAGE = "registry.example/app:1"
+
+
+def template(app: str, annotations: dict[str, str] | None = None, image: str = IMAGE, **spec: Any) -> Object:
+    """`annotations` without a prefix are wishes to the hollow kubelet: `{"run-for": "1s", "exit-code": "1"}`."""
+    wishes = {key if "/" in key else f"headgate.dev/{key}": value for key, value in (annotations or {}).items()}
+    metadata = {"labels": {"app": app}, **({"annotations": wishes} if wishes else {})}
+    containers = [{"name": "main", "image": image}]
+    return {"metadata": metadata, "spec": {"terminationGracePeriodSeconds": 5, "containers": containers, **spec}}
+
+
+def workload(kind: str, name: str, pods: Object | None = None, api: str = "apps/v1", **spec: Any) -> Object:
+    """A Deployment, ReplicaSet, StatefulSet or DaemonSet whose pods are labelled `app: NAME`."""
+    selector = {"matchLabels": {"app": name}}
+    return {
+        "apiVersion": api,
+        "kind": kind,
+        "metadata": {"name": name},
+        "spec": {"selector": selector, "template": pods or template(name), **spec},
+    }
+
+
+def deployment(name: str, pods: Object | None = None, **spec: Any) -> Object:
+    return workload("Deployment", name, pods, **spec)
+
+
+def stateful_set(name: str, pods: Object | None = None, **spec: Any) -> Object:
+    return workload("StatefulSet", name, pods, **{"serviceName": name, **spec})
+
+
+def job(name: str, annotations: dict[str, str] | None = None, pod_spec: Object | None = None, **spec: Any) -> Object:
+    """Its pods run for a moment and succeed, unless `annotations` wish something else."""
+    pods = template(name, {"run-for": "300ms"} if annotations is None else annotations, **(pod_spec or {}))
+    pods["spec"].setdefault("restartPolicy", "Never")
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": {"template": pods, **spec}}
+
+
+def cron_job(name: str, annotations: dict[str, str] | None = None, **spec: Any) -> Object:
+    """It is never due by itself unless a `schedule` is given."""
+    jobs = {"spec": job(name, annotations)["spec"]}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "metadata": {"name": name},
+        "spec": {"schedule": "0 0 30 2 *", "jobTemplate": jobs, **spec},
+    }

@@ -1,0 +1,105 @@
+"""What two clusters must agree on at a stop, out of what their APIs show: pods, their owners, events.
+
+Of owners everything counts but what identifies one object on one server. Of pods everything that a controller gave
+them (metadata, spec) counts, and of their status what controllers go by. Of a node and of its place nothing counts:
+schedulers are compared elsewhere. Pure; `place.py` fetches and notes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from real.workloads.names import Names
+
+Object = dict[str, Any]
+
+IDENTITY = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "selfLink", "namespace")
+TYPED = "kubectl.kubernetes.io/last-applied-configuration"
+ELSEWHERE = frozenset({"default-scheduler", "headgate-scheduler", "headgate", "volcano", "kubelet"})
+"""Who emits events of which other suites say what they must be."""
+POD_CONDITIONS = frozenset({"DisruptionTarget"})
+NODE_CONDITIONS = ("type", "status", "reason", "message")
+
+
+def picture(found: Mapping[str, Iterable[Object]], names: Names, since: Mapping[str, str], *, words: bool) -> Object:
+    """`since`: the stop at which a pod, by uid, was seen first; `words`: whether the messages of events count."""
+    shown: Object = {}
+    for plural, objects in found.items():
+        if plural == "events":
+            shown[plural] = _in_order({_event(each, names, words) for each in objects})
+        else:
+            see = _SEEN.get(plural, owner)
+            shown[plural] = _in_order(names.value(see(each, since)) for each in objects)
+    return shown
+
+
+def owner(obj: Object, since: Mapping[str, str]) -> Object:
+    status = obj.get("status")
+    rest = {key: value for key, value in obj.items() if key not in ("metadata", "status")}
+    return {"metadata": _metadata(obj["metadata"]), **rest, **({} if status is None else {"status": _status(status)})}
+
+
+def pod(obj: Object, since: Mapping[str, str]) -> Object:
+    status, spec = obj.get("status") or {}, dict(obj["spec"])
+    spec.pop("nodeName", None)
+    conditions = {each["type"]: each for each in status.get("conditions") or ()}
+    scheduled = conditions.get("PodScheduled", {})
+    return {
+        "metadata": _metadata(obj["metadata"]),
+        "spec": spec,
+        "phase": status.get("phase"),
+        "why": [status.get("reason"), status.get("message")],
+        "ready": conditions.get("Ready", {}).get("status", "False"),
+        "held": scheduled.get("reason") if scheduled.get("status") == "False" else None,
+        "restarts": sum(each.get("restartCount", 0) for each in status.get("containerStatuses") or ()),
+        "conditions": _conditions([each for name, each in conditions.items() if name in POD_CONDITIONS]),
+        "since": since.get(obj["metadata"]["uid"]),
+    }
+
+
+def node(obj: Object, since: Mapping[str, str]) -> Object:
+    spec, status = obj["spec"], obj.get("status") or {}
+    taints = [{key: value for key, value in each.items() if key != "timeAdded"} for each in spec.get("taints") or ()]
+    conditions = [{key: each.get(key) for key in NODE_CONDITIONS} for each in status.get("conditions") or ()]
+    return {
+        "name": obj["metadata"]["name"],
+        "unschedulable": spec.get("unschedulable", False),
+        "taints": _in_order(taints),
+        "conditions": _in_order(conditions),
+    }
+
+
+_SEEN = {"pods": pod, "nodes": node}
+
+
+def _metadata(metadata: Object) -> Object:
+    shown = {key: value for key, value in metadata.items() if key not in IDENTITY}
+    if "annotations" in shown:
+        shown["annotations"] = {key: value for key, value in shown["annotations"].items() if key != TYPED}
+    if shown.pop("deletionTimestamp", None):
+        shown["going"] = True
+    return shown
+
+
+def _status(status: Object) -> Object:
+    return {**status, "conditions": _conditions(status["conditions"])} if status.get("conditions") else status
+
+
+def _conditions(conditions: Iterable[Object]) -> list[Object]:
+    return sorted(conditions, key=lambda each: str(each["type"]))
+
+
+def _event(event: Object, names: Names, words: bool) -> tuple[str, ...]:
+    about = event["involvedObject"]
+    said = (names.text(event.get("message", "")), names.text(about.get("name", ""))) if words else ()
+    return (event_source(event), about["kind"], event["type"], event["reason"], *said)
+
+
+def event_source(event: Object) -> str:
+    return str(event.get("reportingComponent") or (event.get("source") or {}).get("component") or "")
+
+
+def _in_order(values: Iterable[Any]) -> list[Any]:
+    return sorted(values, key=lambda each: json.dumps(each, sort_keys=True, default=str))
