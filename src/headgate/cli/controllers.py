@@ -18,6 +18,7 @@ from headgate.client.transport import Transport
 from headgate.control.shell import keep_running
 from headgate.owners.collector import Collector
 from headgate.owners.contract import Controller
+from headgate.owners.jobs.controller import Jobs
 from headgate.owners.namespaces import Namespaces
 from headgate.owners.replica_sets.controller import ReplicaSets
 from headgate.owners.role_sums import RoleSums
@@ -25,6 +26,7 @@ from headgate.owners.root_certificates import RootCertificates
 from headgate.owners.service_accounts import ServiceAccounts
 from headgate.owners.stateful_sets.controller import StatefulSets
 from headgate.owners.stray_pods import StrayPods
+from headgate.owners.ttl import FinishedJobs
 
 USER_AGENT: Final = "kube-controller-manager"
 """The name that clients know from every other cluster, as the owner of what controllers write."""
@@ -42,6 +44,8 @@ def make_controllers(authority: str) -> list[Controller]:
         RootCertificates(authority),
         RoleSums(),
         ReplicaSets(draw),
+        Jobs(draw),
+        FinishedJobs(),
         StatefulSets(),
     ]
 

@@ -1,0 +1,138 @@
+"""The Job controller: hears of jobs and pods, and says which jobs need work. The work itself is ``work.py``'s.
+
+A job is looked at when it changes, a moment after its pods change (they come in bursts), and when a time is over that
+it waits for. Tracked pods that have nobody to count them are freed (``loose.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import msgspec
+
+from headgate.kube.resource import JOBS, PODS, Resource
+from headgate.owners.contract import WHOLE, Again, Controller, Done, Interest, Steps, Wake
+from headgate.owners.families import making, pods
+from headgate.owners.families.claiming import claim
+from headgate.owners.families.family import Family, Key, OwnerKind
+from headgate.owners.jobs import backoff, loose
+from headgate.owners.jobs.bodies import KIND
+from headgate.owners.jobs.members import TRACKING
+from headgate.owners.jobs.spec import is_managed_elsewhere
+from headgate.owners.jobs.status import is_finished
+from headgate.owners.jobs.work import COMPONENT, Work
+
+Object = dict[str, Any]
+
+_GATHERING_S: Final = 0.02
+_POD_FIELDS: Final = pods.FIELDS | {
+    "metadata.deletionGracePeriodSeconds",
+    "spec.initContainers",
+    "status.containerStatuses",
+    "status.initContainerStatuses",
+}
+_NEW: Final = backoff.Record()
+
+
+class _Loose(msgspec.Struct, frozen=True):
+    """A tracked pod that may have nobody."""
+
+    uid: str
+
+
+class _Left(msgspec.Struct, frozen=True):
+    """The pods that a job left behind."""
+
+    job_uid: str
+
+
+class Jobs(Controller):
+    """Keys are jobs (namespace and name), loose pods, and jobs that are gone."""
+
+    name = "job"
+
+    def __init__(self, draw: Callable[[], str]) -> None:
+        self._draw: Final = draw
+        self._family: Final = Family(OwnerKind(KIND, JOBS, PODS, COMPONENT))
+        self._records: Final[dict[str, backoff.Record]] = {}  # by the job's uid
+
+    def interests(self) -> Iterable[Interest]:
+        return Interest(JOBS, WHOLE), Interest(PODS, _POD_FIELDS)
+
+    # -- events in -------------------------------------------------------------------------------------------------
+
+    def applied(self, resource: Resource, obj: Object, now_s: float) -> Iterable[Wake]:
+        return self._pod_applied(obj) if resource == PODS else self._job_applied(obj)
+
+    def removed(self, resource: Resource, namespace: str, name: str, uid: str, now_s: float) -> Iterable[Wake]:
+        if resource == PODS:
+            return _soon(self._family.dependent_removed(namespace, name, uid))
+        self._records.pop(uid, None)
+        self._family.owner_removed(namespace, name, uid)
+        return [Wake(_Left(uid))] if self._family.dependents(uid) else ()
+
+    def synced(self, resource: Resource, revision: str, now_s: float) -> Iterable[Wake]:
+        return _soon(self._family.synced(revision)) if resource == PODS else ()
+
+    def _job_applied(self, job: Object) -> Iterable[Wake]:
+        metadata = job["metadata"]
+        known = self._family.owner((metadata["namespace"], metadata["name"]))
+        if known is not None and known["metadata"]["resourceVersion"] == metadata["resourceVersion"]:
+            return ()  # the echo of a write of ours
+        keys = self._family.owner_applied(job)
+        if not is_finished(job):
+            return [Wake(key) for key in keys]
+        return [Wake(_Loose(uid)) for uid, pod in self._left(metadata["uid"]) if loose.is_loose(self._family, pod)]
+
+    def _pod_applied(self, pod: Object) -> Iterable[Wake]:
+        wakes = _soon(self._family.dependent_applied(pod))
+        if loose.is_loose(self._family, pod):
+            wakes.append(Wake(_Loose(pod["metadata"]["uid"]), _GATHERING_S))
+        return wakes
+
+    def _left(self, job_uid: str) -> list[tuple[str, Object]]:
+        return sorted(self._family.dependents(job_uid).items())
+
+    # -- work ------------------------------------------------------------------------------------------------------
+
+    def work(self, key: Key | _Loose | _Left, now_s: float) -> Steps:
+        match key:
+            case _Loose(uid):
+                return (yield from loose.free_loose(self._family, uid))
+            case _Left(job_uid):
+                return (yield from loose.free_all_of(self._family, job_uid))
+            case _:
+                return (yield from self._work_on(key, now_s))
+
+    def _work_on(self, key: Key, now_s: float) -> Steps:
+        job = self._open(key)
+        if job is None:
+            return Done()
+        problem = (yield from making.settle(self._family, job)) or (
+            yield from claim(self._family, key, finalizers=(TRACKING,))
+        )
+        if problem is not None:
+            return Again(problem)
+        job = self._open(key)  # it may have changed meanwhile
+        if job is None:
+            return Done()
+        uid = job["metadata"]["uid"]
+        work = Work(self._family, job, self._records.get(uid, _NEW), self._draw, now_s)
+        verdict = yield from work.run()
+        if self._open(key) is None:
+            self._records.pop(uid, None)
+        elif work.is_written:
+            self._records[uid] = work.record
+        return verdict
+
+    def _open(self, key: Key) -> Object | None:
+        """The job, if there is one that is ours to work on and not finished."""
+        job = self._family.owner(key)
+        if job is None or is_managed_elsewhere(job):
+            return None
+        return None if is_finished(job) else job
+
+
+def _soon(keys: Iterable[Key]) -> list[Wake]:
+    return [Wake(key, _GATHERING_S) for key in keys]

@@ -1,0 +1,146 @@
+"""A pod of a Job, as the job sees it: which index it works on, whether it still counts, when it ended.
+
+The finalizer says whether a pod has been counted: as long as it is there, the pod is *tracked*, and cannot vanish.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+
+from headgate.kube import conditions
+from headgate.kube.labels import parse_int64
+from headgate.kube.requests import is_sidecar
+from headgate.owners.families.pods import seconds
+from headgate.owners.jobs.spec import JobSpec
+
+Object = dict[str, Any]
+
+TRACKING: Final = "batch.kubernetes.io/job-tracking"
+INDEX: Final = "batch.kubernetes.io/job-completion-index"
+INDEX_FAILURES: Final = "batch.kubernetes.io/job-index-failure-count"
+INDEX_IGNORED: Final = "batch.kubernetes.io/job-index-ignored-failure-count"
+
+UNKNOWN: Final = -1
+"""The index of a pod that has none."""
+
+_MAX_INT32: Final = (1 << 31) - 1
+
+
+class Member(msgspec.Struct, frozen=True):
+    pod: Object
+    uid: str
+    name: str
+    phase: str
+    is_going: bool
+    """It has been told to end, by whomever."""
+    is_tracked: bool
+    index: int
+
+    @property
+    def is_finished(self) -> bool:
+        return self.phase in ("Succeeded", "Failed")
+
+    @property
+    def is_active(self) -> bool:
+        return not self.is_going and not self.is_finished
+
+    @property
+    def is_terminating(self) -> bool:
+        return self.is_going and not self.is_finished
+
+    def has_failed(self, spec: JobSpec) -> bool:
+        """A pod that is deleted before it ends has failed: it may never get to say so itself."""
+        if self.phase == "Failed":
+            return True
+        return not spec.replaces_only_failed and self.is_going and self.phase != "Succeeded"
+
+    def is_valid(self, spec: JobSpec) -> bool:
+        return not spec.is_indexed or 0 <= self.index < spec.indexes
+
+    @property
+    def failures_before(self) -> int:
+        """How many pods of its index failed before it, as it was told when it was made."""
+        return _count(self.pod, INDEX_FAILURES)
+
+    @property
+    def ignored_before(self) -> int:
+        return _count(self.pod, INDEX_IGNORED)
+
+    @property
+    def restarts(self) -> int:
+        status = self.pod.get("status") or {}
+        lists = (status.get("initContainerStatuses"), status.get("containerStatuses"))
+        return sum(each.get("restartCount", 0) for statuses in lists for each in statuses or ())
+
+    @property
+    def finished_s(self) -> float:
+        """When it ended, by the best witness there is: its containers, its condition, who deleted it, its birth."""
+        for witness in (_containers_ended_s, _unready_since_s, _deleted_s):
+            told = witness(self.pod)
+            if told is not None:
+                return told
+        return seconds(self.pod["metadata"].get("creationTimestamp")) or 0.0
+
+
+def member_of(pod: Object, is_leaving: bool) -> Member:
+    metadata = pod["metadata"]
+    index = parse_int64((metadata.get("annotations") or {}).get(INDEX, ""))
+    return Member(
+        pod,
+        metadata["uid"],
+        metadata["name"],
+        (pod.get("status") or {}).get("phase", ""),
+        is_leaving or "deletionTimestamp" in metadata,
+        is_tracked(pod),
+        UNKNOWN if index is None or index < 0 else index,
+    )
+
+
+def is_tracked(pod: Object) -> bool:
+    return TRACKING in (pod["metadata"].get("finalizers") or ())
+
+
+def sidecars(pod: Object) -> frozenset[str]:
+    """Initial containers that are never done."""
+    initial = (pod.get("spec") or {}).get("initContainers") or ()
+    return frozenset(each["name"] for each in initial if is_sidecar(each))
+
+
+def _count(pod: Object, annotation: str) -> int:
+    count = parse_int64((pod["metadata"].get("annotations") or {}).get(annotation, ""))
+    return count if count is not None and 0 <= count <= _MAX_INT32 else 0
+
+
+def _containers_ended_s(pod: Object) -> float | None:
+    """The last of them, if all have ended. A sidecar is a container that happens to be listed as an initial one."""
+    status = pod.get("status") or {}
+    beside = sidecars(pod)
+    statuses = [*(status.get("containerStatuses") or ())]
+    statuses += [each for each in status.get("initContainerStatuses") or () if each.get("name") in beside]
+    ended = [seconds(((each.get("state") or {}).get("terminated") or {}).get("finishedAt")) for each in statuses]
+    return _latest(ended)
+
+
+def _latest(times_s: Iterable[float | None]) -> float | None:
+    latest: float | None = None
+    for each in times_s:
+        if each is None:
+            return None
+        latest = each if latest is None else max(latest, each)
+    return latest
+
+
+def _unready_since_s(pod: Object) -> float | None:
+    ready = conditions.find((pod.get("status") or {}).get("conditions"), conditions.POD_READY)
+    if ready is None or ready.get("status") != "False":
+        return None
+    return seconds(ready.get("lastTransitionTime"))
+
+
+def _deleted_s(pod: Object) -> float | None:
+    """The timestamp says until when it may take; when it was asked for is earlier by the grace period."""
+    until_s = seconds(pod["metadata"].get("deletionTimestamp"))
+    return None if until_s is None else until_s - (pod["metadata"].get("deletionGracePeriodSeconds") or 0)

@@ -1,0 +1,102 @@
+"""What a Job's pods amount to, with those that ended but are not in the status yet.
+
+One pass over the pods; everything that decides (``ending.py``, ``plan.py``) looks at the result and not at pods again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from headgate.owners.families import pods
+from headgate.owners.jobs import policies
+from headgate.owners.jobs.counting import Tally
+from headgate.owners.jobs.indexes import NONE, Indexes
+from headgate.owners.jobs.members import Member
+from headgate.owners.jobs.spec import JobSpec
+
+Object = dict[str, Any]
+
+
+class Sums(msgspec.Struct, frozen=True):
+    active: tuple[Member, ...]
+    ready: int
+    terminating: int
+    new_succeeded: tuple[Member, ...]
+    """Ended and neither counted nor written down."""
+    new_failed: tuple[Member, ...]
+    succeeded: int
+    failed: int
+    """Without those that the failure policy ignores."""
+    counted_indexes: Indexes = NONE
+    """The completed indexes that the status told of."""
+    completed: Indexes = NONE
+    failed_indexes: Indexes | None = None
+    """``None``: the job has no limit per index."""
+    held: Mapping[int, Member] = msgspec.field(default_factory=dict)
+    """By index: the last failed pod of an index that waits for its next pod."""
+
+
+def add_up(spec: JobSpec, status: Mapping[str, Any], tally: Tally, members: Collection[Member]) -> Sums:
+    active = tuple(each for each in members if each.is_active)
+    tracked = [each for each in members if each.is_tracked and each.is_valid(spec)]
+    succeeded, failed = frozenset(tally.uncounted_succeeded), frozenset(tally.uncounted_failed)
+    new_succeeded = tuple(each for each in tracked if each.phase == "Succeeded" and each.uid not in succeeded)
+    new_failed = tuple(each for each in tracked if each.has_failed(spec) and each.uid not in failed)
+    counting = sum(policies.match(spec.failure_rules, each).counts for each in new_failed)
+    sums = Sums(
+        active,
+        sum(pods.is_ready(each.pod) for each in active),
+        sum(each.is_terminating for each in members),
+        new_succeeded,
+        new_failed,
+        tally.succeeded + len(new_succeeded) + len(succeeded),
+        tally.failed + counting + len(failed),
+    )
+    return _with_indexes(sums, spec, status, tracked) if spec.is_indexed else sums
+
+
+def _with_indexes(sums: Sums, spec: JobSpec, status: Mapping[str, Any], tracked: list[Member]) -> Sums:
+    counted = Indexes.parse(status.get("completedIndexes") or "", spec.indexes)
+    completed = counted | Indexes.of({each.index for each in tracked if each.phase == "Succeeded"})
+    failed = held = None
+    if spec.backoff_limit_per_index is not None:
+        before = Indexes.parse(status.get("failedIndexes") or "", spec.indexes)
+        failed = before | Indexes.of({each.index for each in tracked if _ends_its_index(spec, each)})
+        held = _held(spec, tracked, completed, failed, {each.index for each in sums.active})
+    return msgspec.structs.replace(
+        sums,
+        succeeded=len(completed),
+        counted_indexes=counted,
+        completed=completed,
+        failed_indexes=failed,
+        held=held or {},
+    )
+
+
+def _ends_its_index(spec: JobSpec, member: Member) -> bool:
+    if not member.has_failed(spec):
+        return False
+    match = policies.match(spec.failure_rules, member)
+    if match.action == policies.FAIL_INDEX:
+        return True
+    return match.counts and member.failures_before >= (spec.backoff_limit_per_index or 0)
+
+
+def _held(
+    spec: JobSpec, tracked: Iterable[Member], completed: Indexes, failed: Indexes, active: Collection[int]
+) -> dict[int, Member]:
+    held: dict[int, Member] = {}
+    for each in tracked:
+        if not each.has_failed(spec) or each.index in active or each.index in completed or each.index in failed:
+            continue
+        other = held.get(each.index)
+        if other is None or (_tries(other) <= _tries(each) and other.finished_s <= each.finished_s):
+            held[each.index] = each
+    return held
+
+
+def _tries(member: Member) -> int:
+    return member.failures_before + member.ignored_before
