@@ -13,6 +13,7 @@ from unit.owners.world import Object, World
 JOBS_PATH = "/apis/batch/v1/namespaces/a/jobs"
 PODS_PATH = "/api/v1/namespaces/a/pods"
 TRACKING = "batch.kubernetes.io/job-tracking"
+_NUMBERS = ("active", "succeeded", "failed", "terminating")
 INDEX = "batch.kubernetes.io/job-completion-index"
 
 
@@ -50,7 +51,8 @@ class Stage:
     def numbers(self, name: str = "j") -> tuple[int, int, int, int]:
         """Active, succeeded, failed, terminating."""
         status = self.status(name)
-        return tuple(status.get(each, 0) for each in ("active", "succeeded", "failed", "terminating"))  # type: ignore[return-value]  # four of them
+        active, succeeded, failed, terminating = (status.get(each, 0) for each in _NUMBERS)
+        return active, succeeded, failed, terminating
 
     def conditions(self, name: str = "j") -> list[tuple[str, str, str]]:
         told = self.status(name).get("conditions") or ()
