@@ -1,0 +1,20 @@
+"""How patient the controllers of nodes are: kube-controller-manager's flags and their defaults."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Patience(msgspec.Struct, frozen=True):
+    monitor_s: float = 5.0
+    """How long a node must be unready before pods are told to leave it: whoever returns at once loses nothing."""
+    grace_s: float = 50.0
+    """How long a node may be silent."""
+    startup_s: float = 60.0
+    """How long a new node may take to say anything."""
+    evictions_per_s: float = 0.1
+    """How many nodes of a zone are tainted so that their pods leave."""
+    secondary_evictions_per_s: float = 0.01
+    """The same where most of a large zone is unready."""
+    large_zone: int = 50
+    unhealthy_share: float = 0.55
