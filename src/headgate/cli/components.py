@@ -28,6 +28,7 @@ from headgate.nodes.template import Template, make_nodes
 Start = Callable[[Plan, Served, contextlib.AsyncExitStack], Awaitable[None]]
 
 _NODES_S: Final = 10.0
+_BEAT_S: Final = 20.0  # half as often as a kubelet: a thousand of them share this process
 _log: Final = logging.getLogger(__name__)
 
 
@@ -42,8 +43,9 @@ async def start(plan: Plan, served: Served, stack: contextlib.AsyncExitStack) ->
 async def _start_nodes(plan: Plan, served: Served, stack: contextlib.AsyncExitStack) -> None:
     resources = {**RESOURCES, **plan.node_resources}
     wanted = make_nodes(plan.node_count, Template(resources=resources))
-    # Without controllers of ours somebody else's watch over the nodes: theirs to untaint, and they want leases.
-    options = Options(resources=resources, controller_manager="controllers" not in plan.components)
+    # Controllers watch over the nodes, ours or somebody else's: theirs to taint and untaint, and they want heartbeats.
+    beat_s = min(_BEAT_S, plan.patience.grace_s / 2.5)
+    options = Options(resources=resources, controller_manager=True, heartbeat_s=beat_s)
     fleet = Fleet(Hollow(options, wanted), served.client("headgate-nodes"))
     keep(stack, fleet.run())
     # Who types the first command should meet nodes; a very large fleet goes on reporting after that.
@@ -59,7 +61,7 @@ async def _start_autoscaler(plan: Plan, served: Served, stack: contextlib.AsyncE
 
 
 async def _start_controllers(plan: Plan, served: Served, stack: contextlib.AsyncExitStack) -> None:
-    keep(stack, keep_controlling(served.certificates.ca.read_text(), served.client(USER_AGENT)))
+    keep(stack, keep_controlling(served.certificates.ca.read_text(), served.client(USER_AGENT), plan.patience))
 
 
 async def _start_scheduler(plan: Plan, served: Served, stack: contextlib.AsyncExitStack) -> None:

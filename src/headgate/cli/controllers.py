@@ -20,6 +20,9 @@ from headgate.owners.collector import Collector
 from headgate.owners.contract import Controller
 from headgate.owners.jobs.controller import Jobs
 from headgate.owners.namespaces import Namespaces
+from headgate.owners.nodes.controller import NodeLifecycle
+from headgate.owners.nodes.eviction import TaintEviction
+from headgate.owners.nodes.options import Patience
 from headgate.owners.replica_sets.controller import ReplicaSets
 from headgate.owners.role_sums import RoleSums
 from headgate.owners.root_certificates import RootCertificates
@@ -30,11 +33,12 @@ from headgate.owners.ttl import FinishedJobs
 
 USER_AGENT: Final = "kube-controller-manager"
 """The name that clients know from every other cluster, as the owner of what controllers write."""
+DEFAULT: Final = Patience()
 LEASE: Final = ("kube-system", "kube-controller-manager")
 _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"  # as in every drawn name: no vowels, hence no words
 
 
-def make_controllers(authority: str) -> list[Controller]:
+def make_controllers(authority: str, patience: Patience) -> list[Controller]:
     """Anew: they know nothing yet. ``authority`` is the certificate that pods are told to trust."""
     return [
         Namespaces(),
@@ -47,6 +51,8 @@ def make_controllers(authority: str) -> list[Controller]:
         Jobs(draw),
         FinishedJobs(),
         StatefulSets(),
+        NodeLifecycle(patience),
+        TaintEviction(),
     ]
 
 
@@ -55,9 +61,9 @@ def draw() -> str:
     return "".join(random.choices(_LETTERS, k=5))
 
 
-async def keep_controlling(authority: str, transport: Transport) -> None:
+async def keep_controlling(authority: str, transport: Transport, patience: Patience = DEFAULT) -> None:
     """Runs controllers until it is cancelled."""
-    await keep_running(functools.partial(make_controllers, authority), transport)
+    await keep_running(functools.partial(make_controllers, authority, patience), transport)
 
 
 async def stand_and_control(authority: str, transport: Transport, say: Callable[[str], None]) -> None:

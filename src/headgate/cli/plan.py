@@ -15,6 +15,7 @@ from headgate.cli.address import parse_address
 from headgate.cli.credentials import Access
 from headgate.kube import quantity, timestamps
 from headgate.kube.features import Features
+from headgate.owners.nodes.options import Patience
 
 COMPONENTS: Final = ("apiserver", "nodes", "controllers", "scheduler")
 SCHEDULERS: Final = ("headgate", "volcano", "default-scheduler")
@@ -41,6 +42,7 @@ class Plan(msgspec.Struct, frozen=True):
     autoscaler: str = ""
     """Which model of one buys further nodes; empty: none."""
     trusted_users: frozenset[str] = frozenset()
+    patience: Patience = Patience()
 
     @classmethod
     def parse(
@@ -60,6 +62,7 @@ class Plan(msgspec.Struct, frozen=True):
         makes_groups: bool = False,
         autoscaler: str = "",
         trusted_users: Sequence[str] = (),
+        node_grace: str = "50s",
     ) -> Plan | str:
         """A plan from what was typed, or what is wrong with it."""
         address = parse_address("--listen", listen, "127.0.0.1:6443")
@@ -86,6 +89,9 @@ class Plan(msgspec.Struct, frozen=True):
         ttl_ns = timestamps.parse_duration(event_ttl)
         if isinstance(ttl_ns, str) or ttl_ns < 0:
             return f"--event-ttl {event_ttl!r} is not a duration; try 1h, 90m, or 0 to keep events for ever"
+        grace_ns = timestamps.parse_duration(node_grace)
+        if isinstance(grace_ns, str) or grace_ns < 10**9:
+            return f"--node-monitor-grace-period {node_grace!r} is not a duration of at least 1s; try 50s"
         return cls(
             data=data,
             host=address[0],
@@ -101,4 +107,5 @@ class Plan(msgspec.Struct, frozen=True):
             makes_groups=makes_groups,
             autoscaler=autoscaler,
             trusted_users=frozenset(trusted_users),
+            patience=Patience(grace_s=grace_ns / 1e9, monitor_s=min(Patience().monitor_s, grace_ns / 1e10)),
         )

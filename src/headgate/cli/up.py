@@ -71,6 +71,14 @@ _DEFAULT_LISTEN: Final = "127.0.0.1:6443"
     help="A further resource of each simulated node, such as nvidia.com/gpu=4. May be repeated.",
 )
 @click.option(
+    "--node-monitor-grace-period",
+    "node_grace",
+    default="50s",
+    show_default=True,
+    metavar="DURATION",
+    help="How long a node may be silent before it counts as unreachable, as for kube-controller-manager.",
+)
+@click.option(
     "--autoscaler",
     type=click.Choice(sorted(MAKERS)),
     default=None,
@@ -132,6 +140,7 @@ def command(
     node_cpu: str,
     node_memory: str,
     node_resources: tuple[str, ...],
+    node_grace: str,
     autoscaler: str | None,
     features: Features,
     gates_all: bool,
@@ -174,6 +183,7 @@ def command(
         makes_groups=makes_groups,
         autoscaler=autoscaler or "",
         trusted_users=trusted_users,
+        node_grace=node_grace,
     )
     if isinstance(plan, str):
         raise click.UsageError(plan)

@@ -32,7 +32,7 @@ class Hollow:
         self._expected = set(self._wanted)  # nodes that the API has not shown with a Ready condition yet
         self._out: list[Effect] = []
         self._timers: Timers[tuple[str, str]] = Timers()
-        self._machines = Machines(settings, self._timers, self._emit, self._node_changed)
+        self._machines = Machines(settings, self._timers, self._emit, self._node_changed, self._repeat_pods)
         self._workers = Workers(settings, self._timers, self._emit, self._machines.nodes)
         self._nodes_known = False
         self._pods_known = False
@@ -101,6 +101,9 @@ class Hollow:
 
     def _node_changed(self, name: str, now_s: float) -> None:
         self._workers.node_changed(name, now_s)
+
+    def _repeat_pods(self, name: str) -> None:
+        self._workers.repeat(name)
 
     def _emit(self, effect: Effect) -> None:
         self._out.append(effect)

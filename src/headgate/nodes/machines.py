@@ -21,6 +21,7 @@ from headgate.nodes.timers import Timers
 Object = dict[str, Any]
 
 _MOST_RETRY_S: Final = 60.0
+_BELIEVED_S: Final = 1.0
 
 
 class Machines:
@@ -30,12 +31,15 @@ class Machines:
         timers: Timers[tuple[str, str]],
         emit: Callable[[Effect], None],
         tell: Callable[[str, float], None],
+        repeat: Callable[[str], None],
     ) -> None:
-        """``tell(name, now_s)`` is called after a node came, went, or changed its readiness."""
+        """``tell(name, now_s)`` is called after a node came, went, or changed its readiness, and ``repeat(name)`` when
+        others may have said of its pods what they did not know."""
         self._options = options
         self._timers = timers
         self._emit = emit
         self._tell = tell
+        self._repeat = repeat
         self._nodes: dict[str, Node] = {}
         self._addresses = Pool(NODE_POOL)
         self._bells: Final[dict[str, Callable[[Node, float], None]]] = {
@@ -47,6 +51,7 @@ class Machines:
             "lease": self._beat,
             "report": self._report_again,
             "node-retry": self._write_all,
+            "believed": self._be_believed,
         }
 
     @property
@@ -68,6 +73,7 @@ class Machines:
             self._tell(seen.name, now_s)
             return
         was_hollow, was_observed, was_tainted = node.hollow, node.observed, node.tainted
+        was_to_fall_silent = node.wishes.silent_s is not None
         self._follow(node, seen)
         if node.hollow != was_hollow:
             self._quiet(node)
@@ -77,8 +83,14 @@ class Machines:
         elif node.alive:  # what did not change has been answered, or is being answered
             if node.observed != was_observed:
                 self._correct(node, now_s)
+                if was_observed == "Unknown":
+                    self._timers.set(("believed", node.name), now_s + _BELIEVED_S)
             if node.tainted != was_tainted:
                 self._retaint(node)
+        elif node.silent and was_to_fall_silent and node.wishes.silent_s is None:
+            node.silent = False
+            self._arm(node, now_s)
+            self._turn(node, ready=True, now_s=now_s)
 
     def removed(self, name: str, uid: str, now_s: float) -> None:
         node = self._nodes.get(name)
@@ -173,6 +185,10 @@ class Machines:
     def _beat(self, node: Node, now_s: float) -> None:
         self._emit(RenewLease(node.name, node.uid, now_s, self._options.lease_s))
         self._timers.set(("lease", node.name), now_s + self._options.heartbeat_s)
+
+    def _be_believed(self, node: Node, now_s: float) -> None:
+        """Who took the node for dead said so of its pods, too: they are told of again when that is over."""
+        self._repeat(node.name)
 
     def _report_again(self, node: Node, now_s: float) -> None:
         self._report(node, now_s)

@@ -21,8 +21,8 @@ class Options(msgspec.Struct, frozen=True):
     job_run_s: float | None = None
     """How long pods of Jobs run if they do not say; ``None``: until they are deleted."""
     controller_manager: bool = False
-    """Whether a kube-controller-manager looks after nodes. Without one, the fleet takes the not-ready taint off; with
-    one, it renews leases instead. Pods of lost nodes are no business of the fleet (``owners/stray_pods.py``)."""
+    """Whether controllers look after nodes, Kubernetes' or ours. Without, the fleet takes the not-ready taint off; with
+    them, it renews leases instead. Pods of lost nodes are no business of the fleet (``owners/stray_pods.py``)."""
     heartbeat_s: float = 10.0
     lease_s: int = 40
     report_s: float = 300.0

@@ -32,7 +32,7 @@ HELP: Final = {
     "boot-never": "node: true if it never becomes Ready",
     "not-ready-every": "node: how long it stays Ready before it turns NotReady",
     "not-ready-for": "node: how long it then stays NotReady",
-    "silent-after": "node: how long after it became Ready its kubelet stops talking for ever",
+    "silent-after": "node: how long after it became Ready its kubelet stops talking, until this is taken away",
     "killed-after": "node: how long after it became Ready it is taken away (a spot machine)",
     "late-resources": "node: resources that appear later, such as nvidia.com/gpu=8,example.com/nic=1",
     "late-resources-after": "node: how much later",

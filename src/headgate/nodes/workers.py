@@ -101,6 +101,12 @@ class Workers:
         for pod in sorted(pods, key=_age):
             self._consider(pod, now_s)
 
+    def repeat(self, name: str) -> None:
+        """Say again of the pods that run on a node that they do."""
+        for pod in sorted(self._on_node.get(name, {}).values(), key=_age):
+            if pod.stage is Stage.RUNNING:
+                self._report(pod)
+
     def ring(self, bell: str, uid: str, now_s: float) -> bool:
         """A timer ran out; false if it was not one of these."""
         if bell not in self._bells:

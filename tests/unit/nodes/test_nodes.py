@@ -102,6 +102,24 @@ def test_a_silent_node_says_nothing_any_more() -> None:
     assert world.phase() == "Running"
 
 
+def test_a_silent_node_speaks_again_when_it_is_let_and_says_of_its_pods_that_they_run() -> None:
+    world = World(Options(controller_manager=True)).start()
+    world.add(a_node(silent_after="30s"), a_pod()).advance(60)
+    world.nodes["n"]["status"]["conditions"] = [{"type": "Ready", "status": "Unknown"}]
+    world.pods["p"]["status"]["conditions"] = [{"type": "Ready", "status": "False"}]
+    world.edit(world.nodes["n"]).edit(world.pods["p"]).advance(60)
+    assert world.ready() == "Unknown"
+    del world.nodes["n"]["metadata"]["annotations"]["headgate.dev/silent-after"]
+    world.edit(world.nodes["n"])
+    assert world.ready() == "True"
+    world.advance(2)
+    conditions = {each["type"]: each["status"] for each in world.pods["p"]["status"]["conditions"]}
+    assert conditions["Ready"] == "True"
+    world.done.clear()
+    world.advance(60)
+    assert any(isinstance(effect, RenewLease) for effect in world.done)
+
+
 def test_a_spot_node_is_taken_away_and_its_pods_are_left_to_others() -> None:
     world = World().start().add(a_node(killed_after="5m"), a_pod()).advance(300)
     assert "n" not in world.nodes

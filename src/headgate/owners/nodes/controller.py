@@ -265,7 +265,8 @@ class NodeLifecycle(Controller):
         problem = None
         there = [self._pods[uid] for uid in self._on_node.get(name, ())]
         for pod in sorted((each for each in there if each.is_ready), key=lambda each: (each.namespace, each.name)):
-            problem = (yield from _mark(pod, now_s)) or problem
+            if name in self._nodes and self._nodes[name].node.ready != "True":
+                problem = (yield from _mark(pod, now_s)) or problem
         return problem
 
 
