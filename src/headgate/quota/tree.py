@@ -19,7 +19,7 @@ _NO_QUOTA: Final = Quota()
 class Node:
     """A cluster queue or a cohort. ``subtree``: what it and those below it have together, less what they keep."""
 
-    __slots__ = ("children", "is_queue", "name", "parent", "quotas", "subtree", "usage")
+    __slots__ = ("_height", "children", "is_queue", "name", "parent", "quotas", "subtree", "usage")
 
     def __init__(self, name: str, is_queue: bool) -> None:
         self.name = name
@@ -29,6 +29,7 @@ class Node:
         self.quotas: Mapping[FlavorResource, Quota] = {}
         self.subtree: dict[FlavorResource, int] = {}
         self.usage: dict[FlavorResource, int] = {}
+        self._height: int | None = None
 
     def path(self) -> Iterator[Node]:
         """Itself, its parent, and so on up to the root."""
@@ -90,7 +91,27 @@ class Node:
     @property
     def height(self) -> int:
         """The way to the farthest leaf."""
-        return max((child.height + 1 for child in self.children.values()), default=0)
+        if self._height is None:
+            self._height = max((child.height + 1 for child in self.children.values()), default=0)
+        return self._height
+
+    def forget_heights(self) -> None:
+        for each in self.path():
+            each._height = None
+
+    def lowest_that_has(self, fr: FlavorResource, more: int) -> tuple[int, bool]:
+        """How high in the tree the quota for so much more lies: 0 in the queue itself, else the height of the lowest
+        cohort that has it, or of the whole tree; and whether that is less than the whole tree."""
+        if self.parent is None or not self.borrows_with(fr, more):
+            return 0, self.parent is not None
+        more -= self.kept_free(fr)
+        top = self.parent
+        for node in self.parent.path():
+            if not node.borrows_with(fr, more):
+                return node.height, node.parent is not None
+            more -= node.kept_free(fr)
+            top = node
+        return top.height, False
 
 
 class QuotaTree:
@@ -184,6 +205,7 @@ class QuotaTree:
     def _hook(self, node: Node, parent: Node) -> None:
         node.parent = parent
         parent.children[_key(node)] = node
+        parent.forget_heights()
         for fr in {*node.subtree, *node.usage}:
             self._carry(parent, fr, node.lent(fr), node.taken(fr))
 
@@ -193,6 +215,7 @@ class QuotaTree:
             return
         del parent.children[_key(node)]
         node.parent = None
+        parent.forget_heights()
         for fr in {*node.subtree, *node.usage}:
             self._carry(parent, fr, -node.lent(fr), -node.taken(fr))
         self._forget_if_empty(parent)
