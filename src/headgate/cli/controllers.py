@@ -11,13 +11,17 @@ import random
 from collections.abc import Callable
 from typing import Final
 
+from headgate import schemas
 from headgate.client.fence import Fenced
 from headgate.client.leases.election import Timing
 from headgate.client.leases.shell import Elector, new_identity
 from headgate.client.transport import Transport
 from headgate.control.shell import keep_running
+from headgate.kube.schema import Schemas
 from headgate.owners.collector import Collector
 from headgate.owners.contract import Controller
+from headgate.owners.deployments.controller import Deployments
+from headgate.owners.deployments.hashing import TemplateHash
 from headgate.owners.jobs.controller import Jobs
 from headgate.owners.namespaces import Namespaces
 from headgate.owners.nodes.controller import NodeLifecycle
@@ -48,12 +52,18 @@ def make_controllers(authority: str, patience: Patience) -> list[Controller]:
         RootCertificates(authority),
         RoleSums(),
         ReplicaSets(draw),
+        Deployments(template_hash()),
         Jobs(draw),
         FinishedJobs(),
         StatefulSets(),
         NodeLifecycle(patience),
         TaintEviction(),
     ]
+
+
+@functools.cache
+def template_hash() -> TemplateHash:
+    return TemplateHash(Schemas.load(schemas.read()))
 
 
 def draw() -> str:
