@@ -20,6 +20,7 @@ from headgate.control.shell import keep_running
 from headgate.kube.schema import Schemas
 from headgate.owners.collector import Collector
 from headgate.owners.contract import Controller
+from headgate.owners.daemon_sets.controller import DaemonSets
 from headgate.owners.deployments.controller import Deployments
 from headgate.owners.deployments.hashing import TemplateHash
 from headgate.owners.jobs.controller import Jobs
@@ -58,6 +59,7 @@ def make_controllers(authority: str, patience: Patience) -> list[Controller]:
         StatefulSets(),
         NodeLifecycle(patience),
         TaintEviction(),
+        DaemonSets(draw),
     ]
 
 

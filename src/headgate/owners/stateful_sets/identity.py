@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from headgate.kube.schema import GroupVersionKind
-from headgate.owners.families.pods import pod_from
+from headgate.owners.families.pods import pod_from, prefix_of
 from headgate.owners.revisions import REVISION_LABEL
 
 Object = dict[str, Any]
@@ -71,7 +71,7 @@ def has_identity(pod: Object) -> bool:
 def member_from(set_: Object, template: Object, revision_name: str, ordinal: int) -> Object:
     """The pod of an ordinal at a revision, whose template is given."""
     name = pod_name(set_, ordinal)
-    pod = pod_from(template, set_, KIND, name)
+    pod = pod_from(template, set_, KIND, name, prefix=prefix_of(set_["metadata"]["name"]))
     labels = pod["metadata"].get("labels") or {}
     pod["metadata"]["labels"] = {**labels, **identity_labels(set_, ordinal), REVISION_LABEL: revision_name}
     spec: Object = pod["spec"]
