@@ -218,7 +218,7 @@ def adopts(place: Workplace) -> None:
         place.at("pods"), {"apiVersion": "v1", "kind": "Pod", **pod, "metadata": {**pod["metadata"], "name": "p"}}
     )
     place.wait(place.pods_are(1, "Running"))
-    wanted = {"manualSelector": True, "selector": {"matchLabels": {"kind": "mine"}}}
+    wanted: Object = {"manualSelector": True, "selector": {"matchLabels": {"kind": "mine"}}}
     chosen = job("j", LONG, parallelism=2, completions=2, **wanted)
     chosen["spec"]["template"]["metadata"]["labels"]["kind"] = "mine"
     place.create(chosen)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from headgate.owners.jobs.members import INDEX_FAILURES, INDEX_IGNORED
-from unit.owners.jobs.stage import Object, Stage
+from unit.owners.jobs.stage import Stage
+from unit.owners.world import Object
 
 DISRUPTED = {"type": "DisruptionTarget", "status": "True"}
 
