@@ -45,7 +45,7 @@ def _format_second(epoch_s: int) -> str:
     minutes, second = divmod(epoch_s, 60)
     hours, minute = divmod(minutes, 60)
     days, hour = divmod(hours, 24)
-    year, month, day = _date(days)
+    year, month, day = date_of(days)
     sign = "-" if year < 0 else ""  # a zone may push the year 0 before itself
     return f"{sign}{abs(year):04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z"
 
@@ -59,15 +59,15 @@ def format_micro_time(epoch_s: float) -> str:
     return format_micros(floor(epoch_s * 1_000_000))
 
 
-def _days(year: int, month: int, day: int) -> int:
+def days_of(year: int, month: int, day: int) -> int:
     """Days from 1970-01-01 in the Gregorian calendar, any year."""
     year -= month <= 2  # years start in March, so that a leap day is the last one
     era_day = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
     return year * 365 + year // 4 - year // 100 + year // 400 + era_day - 719468
 
 
-def _date(days: int) -> tuple[int, int, int]:
-    """The inverse of :func:`_days`."""
+def date_of(days: int) -> tuple[int, int, int]:
+    """The inverse of :func:`days_of`."""
     era, day_of_era = divmod(days + 719468, 146097)
     year_of_era = (day_of_era - day_of_era // 1460 + day_of_era // 36524 - day_of_era // 146096) // 365
     day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
@@ -155,7 +155,7 @@ def _read(text: str, layout: str) -> int:
     is_leap_february = month == 2 and year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
     if not 1 <= day <= _DAYS[month - 1] + is_leap_february:
         raise _Bad(": day out of range")
-    return (_days(year, month, day) * 86400 + hour * 3600 + minute * 60 + second - offset_s) * 1_000_000 + micros
+    return (days_of(year, month, day) * 86400 + hour * 3600 + minute * 60 + second - offset_s) * 1_000_000 + micros
 
 
 def _quote(text: str) -> str:
