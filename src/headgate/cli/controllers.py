@@ -17,9 +17,11 @@ from headgate.client.leases.election import Timing
 from headgate.client.leases.shell import Elector, new_identity
 from headgate.client.transport import Transport
 from headgate.control.shell import keep_running
+from headgate.control.zones import find_zone
 from headgate.kube.schema import Schemas
 from headgate.owners.collector import Collector
 from headgate.owners.contract import Controller
+from headgate.owners.cron_jobs.controller import CronJobs
 from headgate.owners.daemon_sets.controller import DaemonSets
 from headgate.owners.deployments.controller import Deployments
 from headgate.owners.deployments.hashing import TemplateHash
@@ -56,6 +58,7 @@ def make_controllers(authority: str, patience: Patience) -> list[Controller]:
         Deployments(template_hash()),
         Jobs(draw),
         FinishedJobs(),
+        CronJobs(find_zone),
         StatefulSets(),
         NodeLifecycle(patience),
         TaintEviction(),

@@ -1,7 +1,8 @@
 """Cron schedules: five fields, or a descriptor such as ``@hourly`` or ``@every 1h30m``.
 
 :func:`parse_schedule` gives a :class:`Schedule` (bit *n* of a mask set: value *n* matches) or an :class:`Every`, or the
-text of what is wrong, in the words of the library that Kubernetes uses. Time zones are not part of a schedule here.
+text of what is wrong, in the words of the library that Kubernetes uses. Time zones are not part of a schedule here;
+:func:`zone_in` reads one that stands before it. When a schedule comes due is told by ``kube/cron_times.py``.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from headgate.kube.timestamps import parse_duration
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _WEEKDAYS: Final = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 _INTEGER: Final = re.compile("[+-]?[0-9]+")
+_ZONES: Final = ("TZ=", "CRON_TZ=")
 _MAX_INT64: Final = (1 << 63) - 1
 
 
@@ -73,10 +75,15 @@ def parse_schedule(text: str) -> Schedule | Every | str:
         return str(problem)
 
 
+def zone_in(text: str) -> str:
+    """The time zone that the text begins with (``TZ=Europe/Berlin ...``), or nothing."""
+    return text.partition(" ")[0].partition("=")[2] if text.startswith(_ZONES) else ""
+
+
 def _parse(text: str) -> Schedule | Every:
     if not text:
         raise _Bad("empty spec string")
-    if text.startswith(("TZ=", "CRON_TZ=")):
+    if text.startswith(_ZONES):
         text = text.partition(" ")[2].strip()
     if text.startswith("@every "):
         nanos = parse_duration(text.removeprefix("@every "))

@@ -59,7 +59,9 @@ class Kubelet(Controller):
             return
         if not spec.get("nodeName"):
             target = {"kind": "Node", "name": self._node}
-            self._server.post(f"{path}/binding", {"metadata": {"uid": metadata["uid"]}, "target": target})
+            self._server.post(
+                f"{path}/binding", {"metadata": {"name": metadata["name"], "uid": metadata["uid"]}, "target": target}
+            )
         elif "deletionTimestamp" in metadata:
             if phase not in ("Succeeded", "Failed"):
                 self._report(pod, path, _ended("Failed", now_s))
