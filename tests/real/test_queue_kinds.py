@@ -14,6 +14,7 @@ import yaml
 from harness.either import MAKES, started
 from harness.embedded import HEADGATE
 from harness.queues import QUEUES, a_group, a_queue, install_crds, take_down
+from harness.real import RealServer
 from harness.server import JSON_TYPE, Server
 
 pytestmark = pytest.mark.real
@@ -76,7 +77,7 @@ def server(
     request: pytest.FixtureRequest, kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:
     with started(request.param, tmp_path_factory.mktemp(request.param), kube_binaries) as running:
-        assert [line.split()[-1] for line in install_crds(running)] == ["created", "created"]
+        assert {line.split()[-1] for line in install_crds(running)} == {"created"}
         yield running
 
 
@@ -90,7 +91,7 @@ def send(
 def test_installing_again_changes_nothing(server: Server) -> None:
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/queues.scheduling.volcano.sh"
     before = server.request("GET", path).json()["metadata"]["resourceVersion"]
-    assert [line.split()[-1] for line in install_crds(server)] == ["unchanged", "unchanged"]
+    assert {line.split()[-1] for line in install_crds(server)} == {"unchanged"}
     assert server.request("GET", path).json()["metadata"]["resourceVersion"] == before
 
 
@@ -98,7 +99,9 @@ def test_what_is_printed_is_what_is_installed(server: Server) -> None:
     printed = subprocess.run([str(HEADGATE), "install-crds", "--print"], capture_output=True, text=True, check=True)
     applied = server.kubectl(["apply", "--server-side", "--field-manager=headgate", "-f", "-"], stdin=printed.stdout)
     assert applied.exit == 0, applied.stderr
-    assert [line.split()[-1] for line in install_crds(server)] == ["unchanged", "unchanged"]
+    # A server that converts between the versions of kueue.x-k8s.io itself serves both of them.
+    lines = [line for line in install_crds(server) if isinstance(server, RealServer) or "kueue.x-k8s.io" not in line]
+    assert {line.split()[-1] for line in lines} == {"unchanged"}
 
 
 def test_definitions_that_somebody_else_made_are_brought_up_to_date_and_objects_stay(server: Server) -> None:
@@ -107,7 +110,8 @@ def test_definitions_that_somebody_else_made_are_brought_up_to_date_and_objects_
     found = server.request("GET", path).json()
     found["spec"]["versions"][0] |= {"additionalPrinterColumns": [], "subresources": {}}
     assert send(server, "PUT", path, found)[0] == 200
-    assert [line.split()[-1] for line in install_crds(server)] == ["unchanged", "configured"]
+    changed = [line for line in install_crds(server) if not line.endswith("unchanged")]
+    assert changed == ["customresourcedefinition.apiextensions.k8s.io/podgroups.scheduling.volcano.sh configured"]
     assert server.request("GET", f"{GROUPS}/stays").status == 200
     assert server.request("GET", path).json()["spec"]["versions"][0]["subresources"] == {"status": {}}
 

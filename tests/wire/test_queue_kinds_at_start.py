@@ -21,12 +21,14 @@ def test_a_new_cluster_has_the_kinds_and_two_queues_when_it_says_ready(tmp_path:
     with Cluster(tmp_path / "data", *ALL) as cluster:
         assert names(cluster) == ["default", "root"]
         assert cluster.ask("GET", GROUPS)[1]["items"] == []
+        for version in ("v1beta1", "v1beta2"):
+            assert cluster.ask("GET", f"/apis/kueue.x-k8s.io/{version}/workloads")[1]["items"] == []
 
 
 def test_a_folder_that_is_older_than_the_kinds_gets_them_and_what_was_changed_stays(tmp_path: Path) -> None:
     with Cluster(tmp_path / "data", "--components", "apiserver") as bare:
         groups = [each["name"] for each in bare.ask("GET", "/apis")[1]["groups"]]
-        assert "scheduling.volcano.sh" not in groups
+        assert not {"scheduling.volcano.sh", "kueue.x-k8s.io"} & set(groups)
         bare.stop()
     with Cluster(tmp_path / "data", *ALL) as first:
         found = first.ask("GET", f"{QUEUES}/default")[1]

@@ -17,7 +17,7 @@ from headgate.apiserver.builtin.plugins import Table
 from headgate.apiserver.custom.catalog import Catalog
 from headgate.apiserver.custom.register import Register
 from headgate.apiserver.holdings import Holdings
-from headgate.apiserver.kinds.form import Form, table_form
+from headgate.apiserver.kinds.form import ConvertObject, Form, table_form
 from headgate.apiserver.kinds.kind import Kind
 from headgate.apiserver.kinds.table import KindTable
 from headgate.apiserver.messages import AuditLevel
@@ -35,7 +35,8 @@ class Api:
     document at ``/version``; without ``time_zones`` the zone of a CronJob is only checked for its form; without
     ``accounts`` there are no tokens for service accounts. With ``keeps_quota`` the usage of quotas is counted here,
     and not left to a kube-controller-manager. ``audit_level`` says how much of each write is recorded. ``guests`` are
-    steps of admission that this room knows nothing about.
+    steps of admission that this room knows nothing about, ``conversions`` ways between the versions of custom kinds,
+    by group, for which no webhook is asked.
     """
 
     def __init__(
@@ -53,10 +54,11 @@ class Api:
         keeps_quota: bool = False,
         audit_level: AuditLevel | None = None,
         guests: Table | None = None,
+        conversions: Mapping[str, ConvertObject] | None = None,
     ) -> None:
         self.schemas: Final = schemas
         self.messages: Final = messages
-        self._catalog: Final = Catalog(kinds, schemas, store)
+        self._catalog: Final = Catalog(kinds, schemas, store, conversions or {})
         self.register: Final = Register()
         self.store: Final = store
         self.features: Final = features

@@ -143,7 +143,7 @@ def read_back(kind: Kind, obj: Object) -> Object:
 
 def gather(api: Api, kind: Kind, items: Sequence[Item]) -> None:
     """Ask for all these objects at once, if a webhook must convert them: :class:`Unconverted` names the others."""
-    if kind.form is None or kind.form.convert is None:
+    if kind.form is None or kind.form.webhook is None:
         return
     missing: list[Object] = []
     for item in items:

@@ -11,61 +11,46 @@ from __future__ import annotations
 from typing import Any, Final
 
 from headgate.capacity.names import DEFAULT, GROUP, POD_GROUPS, QUEUES, ROOT, VERSION
+from headgate.kube.resource import Resource
+from headgate.kube.structural.building import (
+    COUNT,
+    TEXT,
+    TIME,
+    column,
+    definition,
+    fields,
+    listing,
+    mapping,
+    resource_schema,
+    resources,
+    said,
+    version,
+)
 
 Object = dict[str, Any]
 
-_QUANTITY: Final[Object] = {
-    "anyOf": [{"type": "integer"}, {"type": "string"}],
-    "x-kubernetes-int-or-string": True,
-    "pattern": r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+))?$",
-}
 _NAME: Final[Object] = {"type": "string", "maxLength": 253}
 _QUEUE_NAME: Final[Object] = {
     **_NAME,
     "pattern": r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$",
 }
-_TEXT: Final[Object] = {"type": "string"}
-_COUNT: Final[Object] = {"type": "integer", "format": "int32", "minimum": 0}
-
-
-def _said(schema: Object, description: str) -> Object:
-    return {**schema, "description": description}
-
-
-def _fields(description: str = "", /, **properties: Object) -> Object:
-    told = {"description": description} if description else {}
-    return {"type": "object", **told, "properties": properties}
-
-
-def _map(values: Object, description: str = "") -> Object:
-    told = {"description": description} if description else {}
-    return {"type": "object", **told, "additionalProperties": values}
-
-
-def _list(items: Object) -> Object:
-    return {"type": "array", "items": items}
-
-
-def _resources(description: str = "") -> Object:
-    return _map(_QUANTITY, description)
 
 
 def _conditions(**further: Object) -> Object:
-    time = {"type": "string", "format": "date-time"}
-    return _list(_fields(type=_TEXT, status=_TEXT, reason=_TEXT, message=_TEXT, lastTransitionTime=time, **further))
+    return listing(fields(type=TEXT, status=TEXT, reason=TEXT, message=TEXT, lastTransitionTime=TIME, **further))
 
 
-_NODE_GROUPS: Final = _fields(
-    requiredDuringSchedulingIgnoredDuringExecution=_list(_TEXT),
-    preferredDuringSchedulingIgnoredDuringExecution=_list(_TEXT),
+_NODE_GROUPS: Final = fields(
+    requiredDuringSchedulingIgnoredDuringExecution=listing(TEXT),
+    preferredDuringSchedulingIgnoredDuringExecution=listing(TEXT),
 )
-_DEVICES: Final = _map(
+_DEVICES: Final = mapping(
     {
-        **_fields(count={"type": "integer", "format": "int64"}, capacity=_resources()),
+        **fields(count={"type": "integer", "format": "int64"}, capacity=resources()),
         "required": ["count"],
     }
 )
-_QUEUE_SPEC: Final = _fields(
+_QUEUE_SPEC: Final = fields(
     "Who may use how much. A queue without a parent is a child of the queue root.",
     weight={
         "type": "integer",
@@ -75,145 +60,120 @@ _QUEUE_SPEC: Final = _fields(
         "default": 1,
         "description": "Its part of what is shared by the plugin proportion.",
     },
-    capability=_resources("Never more than this. What is not named here is limited by the queues above only."),
-    deserved=_resources("What it gets back from others if it needs it; it may use more while nobody else does."),
-    guarantee=_fields("What is kept for it.", resource=_resources("Nobody else can use this, needed or not.")),
+    capability=resources("Never more than this. What is not named here is limited by the queues above only."),
+    deserved=resources("What it gets back from others if it needs it; it may use more while nobody else does."),
+    guarantee=fields("What is kept for it.", resource=resources("Nobody else can use this, needed or not.")),
     reclaimable={"type": "boolean", "description": "Whether others may take back what it uses beyond deserved."},
-    parent=_said(_QUEUE_NAME, "The queue above it."),
-    priority=_said(_COUNT, "Served before queues with less, and reclaimed from after them."),
+    parent=said(_QUEUE_NAME, "The queue above it."),
+    priority=said(COUNT, "Served before queues with less, and reclaimed from after them."),
     dequeueStrategy={"type": "string", "enum": ["fifo", "traverse"]},
     type=_NAME,
-    affinity=_fields(nodeGroupAffinity=_NODE_GROUPS, nodeGroupAntiAffinity=_NODE_GROUPS),
-    extendClusters=_list(_fields(name=_TEXT, weight={"type": "integer", "format": "int32"}, capacity=_resources())),
-    dra=_fields(capability=_DEVICES, deserved=_DEVICES, guarantee=_DEVICES),
+    affinity=fields(nodeGroupAffinity=_NODE_GROUPS, nodeGroupAntiAffinity=_NODE_GROUPS),
+    extendClusters=listing(fields(name=TEXT, weight={"type": "integer", "format": "int32"}, capacity=resources())),
+    dra=fields(capability=_DEVICES, deserved=_DEVICES, guarantee=_DEVICES),
 )
-_QUEUE_STATUS: Final = _fields(
+_QUEUE_STATUS: Final = fields(
     state={
         "type": "string",
         "enum": ["", "Open", "Closed", "Closing", "Unknown"],
         "description": "Only an open queue takes anything new.",
     },
-    pending=_said(_COUNT, "PodGroups that wait for their turn."),
-    inqueue=_said(_COUNT, "PodGroups whose pods may come."),
-    running=_said(_COUNT, "PodGroups that have their minimum."),
-    unknown=_said(_COUNT, "PodGroups of which some run and the others find no place."),
-    completed=_said(_COUNT, "PodGroups whose pods are all done."),
-    allocated=_resources("What pods on nodes hold, here and in the queues below."),
-    reserved=_resources("What was promised to pods that have no node yet, here and in the queues below."),
-    reservation=_fields(nodes=_list(_TEXT), resource=_resources()),
+    pending=said(COUNT, "PodGroups that wait for their turn."),
+    inqueue=said(COUNT, "PodGroups whose pods may come."),
+    running=said(COUNT, "PodGroups that have their minimum."),
+    unknown=said(COUNT, "PodGroups of which some run and the others find no place."),
+    completed=said(COUNT, "PodGroups whose pods are all done."),
+    allocated=resources("What pods on nodes hold, here and in the queues below."),
+    reserved=resources("What was promised to pods that have no node yet, here and in the queues below."),
+    reservation=fields(nodes=listing(TEXT), resource=resources()),
     conditions=_conditions(),
 )
-_TOPOLOGY: Final = _fields(
+_TOPOLOGY: Final = fields(
     mode={"type": "string", "enum": ["hard", "soft"], "default": "hard"},
     highestTierAllowed={"type": "integer", "minimum": 0},
     highestTierName=_NAME,
 )
-_SELECTOR: Final = _fields(
-    matchLabels=_map(_TEXT),
-    matchExpressions=_list(
-        {**_fields(key=_TEXT, operator=_TEXT, values=_list(_TEXT)), "required": ["key", "operator"]}
+_SELECTOR: Final = fields(
+    matchLabels=mapping(TEXT),
+    matchExpressions=listing(
+        {**fields(key=TEXT, operator=TEXT, values=listing(TEXT)), "required": ["key", "operator"]}
     ),
 )
-_GROUP_SPEC: Final = _fields(
+_GROUP_SPEC: Final = fields(
     "Pods that start together or not at all.",
-    minMember=_said(_COUNT, "So many of its pods are placed at once, or none."),
-    minTaskMember=_map({"type": "integer", "format": "int32"}, "So many of each role (volcano.sh/task-spec)."),
-    queue=_said(_QUEUE_NAME, "Without one its pods, their namespace or the queue default decide."),
+    minMember=said(COUNT, "So many of its pods are placed at once, or none."),
+    minTaskMember=mapping({"type": "integer", "format": "int32"}, "So many of each role (volcano.sh/task-spec)."),
+    queue=said(_QUEUE_NAME, "Without one its pods, their namespace or the queue default decide."),
     priorityClassName=_NAME,
-    minResources=_resources("What its minimum needs: it is let into its queue when there is room for that."),
+    minResources=resources("What its minimum needs: it is let into its queue when there is room for that."),
     preemptable={"type": "boolean"},
     networkTopology=_TOPOLOGY,
-    subGroupPolicy=_list(
-        _fields(
+    subGroupPolicy=listing(
+        fields(
             name=_NAME,
             networkTopology=_TOPOLOGY,
             subGroupSize={"type": "integer", "format": "int32", "minimum": 1},
-            minSubGroups=_COUNT,
+            minSubGroups=COUNT,
             labelSelector=_SELECTOR,
-            matchLabelKeys=_list(_TEXT),
-            matchPolicy=_list(_fields(labelKey=_TEXT)),
+            matchLabelKeys=listing(TEXT),
+            matchPolicy=listing(fields(labelKey=TEXT)),
         )
     ),
 )
-_GROUP_STATUS: Final = _fields(
+_GROUP_STATUS: Final = fields(
     phase={"type": "string", "enum": ["", "Pending", "Inqueue", "Running", "Unknown", "Completed"]},
-    running=_said(_COUNT, "Pods that run."),
-    succeeded=_said(_COUNT, "Pods that ended well."),
-    failed=_said(_COUNT, "Pods that failed."),
-    conditions=_conditions(transitionID=_TEXT),
+    running=said(COUNT, "Pods that run."),
+    succeeded=said(COUNT, "Pods that ended well."),
+    failed=said(COUNT, "Pods that failed."),
+    conditions=_conditions(transitionID=TEXT),
 )
 
 
-def _column(name: str, path: str, type_: str = "string", *, wide: bool = False) -> Object:
-    column = {"name": name, "type": type_, "jsonPath": path}
-    return {**column, "priority": 1} if wide else column
-
-
 _QUEUE_COLUMNS: Final = [
-    _column("PARENT", ".spec.parent"),
-    _column("STATE", ".status.state"),
-    _column("AGE", ".metadata.creationTimestamp", "date"),
-    _column("WEIGHT", ".spec.weight", "integer", wide=True),
+    column("PARENT", ".spec.parent"),
+    column("STATE", ".status.state"),
+    column("AGE", ".metadata.creationTimestamp", "date"),
+    column("WEIGHT", ".spec.weight", "integer", wide=True),
     *(
-        _column(phase.upper(), f".status.{phase}", "integer", wide=True)
+        column(phase.upper(), f".status.{phase}", "integer", wide=True)
         for phase in ("inqueue", "pending", "running", "unknown", "completed")
     ),
 ]
 _GROUP_COLUMNS: Final = [
-    _column("STATUS", ".status.phase"),
-    _column("minMember", ".spec.minMember", "integer"),
-    _column("RUNNINGS", ".status.running", "integer"),
-    _column("AGE", ".metadata.creationTimestamp", "date"),
-    _column("QUEUE", ".spec.queue", wide=True),
+    column("STATUS", ".status.phase"),
+    column("minMember", ".spec.minMember", "integer"),
+    column("RUNNINGS", ".status.running", "integer"),
+    column("AGE", ".metadata.creationTimestamp", "date"),
+    column("QUEUE", ".spec.queue", wide=True),
 ]
 
 
 def _definition(
     kind: str,
-    plural: str,
+    resource: Resource,
     short: str,
-    scope: str,
     description: str,
     spec: Object,
     status: Object,
     columns: list[Object],
 ) -> Object:
-    singular = kind.lower()
-    schema = _fields(description, apiVersion=_TEXT, kind=_TEXT, metadata={"type": "object"}, spec=spec, status=status)
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{GROUP}"},
-        "spec": {
-            "group": GROUP,
-            "names": {
-                "kind": kind,
-                "listKind": f"{kind}List",
-                "plural": plural,
-                "singular": singular,
-                "shortNames": [short, f"{singular}-{VERSION}"],
-            },
-            "scope": scope,
-            "versions": [
-                {
-                    "name": VERSION,
-                    "served": True,
-                    "storage": True,
-                    "schema": {"openAPIV3Schema": schema},
-                    "subresources": {"status": {}},
-                    "additionalPrinterColumns": columns,
-                }
-            ],
-        },
-    }
+    schema = resource_schema(description, spec=spec, status=status)
+    further: Object = {"subresources": {"status": {}}, "additionalPrinterColumns": columns}
+    return definition(
+        GROUP,
+        kind,
+        resource.plural,
+        (short, f"{kind.lower()}-{VERSION}"),
+        namespaced=resource.namespaced,
+        versions=[version(VERSION, schema, stored=True, **further)],
+    )
 
 
 DEFINITIONS: Final[tuple[Object, ...]] = (
     _definition(
         "Queue",
-        QUEUES.plural,
+        QUEUES,
         "q",
-        "Cluster",
         "A queue: how much its pods may use together, and whether it takes more.",
         _QUEUE_SPEC,
         _QUEUE_STATUS,
@@ -221,9 +181,8 @@ DEFINITIONS: Final[tuple[Object, ...]] = (
     ),
     _definition(
         "PodGroup",
-        POD_GROUPS.plural,
+        POD_GROUPS,
         "pg",
-        "Namespaced",
         "Pods that belong together; they name it by the annotation scheduling.k8s.io/group-name.",
         _GROUP_SPEC,
         _GROUP_STATUS,

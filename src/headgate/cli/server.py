@@ -35,13 +35,14 @@ from headgate.apiserver.http.tls.shell import TlsFiles
 from headgate.apiserver.kinds.builtin import BUILTIN
 from headgate.apiserver.shell import Endpoint
 from headgate.apiserver.tls.shell import Certificates, ensure, keep_valid
-from headgate.capacity.definitions import DEFINITIONS, FIRST_QUEUES
+from headgate.capacity.definitions import FIRST_QUEUES
 from headgate.capacity.names import QUEUES
 from headgate.cli import bootstrap
 from headgate.cli.admission import own_admission, policy_of
+from headgate.cli.conversions import CONVERSIONS
 from headgate.cli.credentials import ISSUER, Access, Credentials, load_credentials
 from headgate.cli.inprocess import in_process
-from headgate.cli.install_crds import carry_out
+from headgate.cli.install_crds import bring, carry_out
 from headgate.cli.plan import Plan, UpProblem
 from headgate.client import installing
 from headgate.client.transport import Transport
@@ -127,6 +128,7 @@ def _make_api(plan: Plan, store: Store, credentials: Credentials) -> Api:
         keeps_quota="controllers" in plan.components,
         audit_level=plan.access.audit_level,
         guests=own_admission(policy_of(plan), store),
+        conversions=CONVERSIONS,
     )
 
 
@@ -144,8 +146,8 @@ async def _write_first_objects(plan: Plan, api: Api, served: Served, port: int) 
 
 async def _write_queues(client: Transport) -> None:
     """The kinds that our scheduler serves, also in a folder that is older than they are."""
-    for definition in DEFINITIONS:
-        _checked(await carry_out(client, installing.install(definition)))
+    for done in await bring(client, both=True):
+        _checked(done)
     _checked(await carry_out(client, installing.create_missing(QUEUES, FIRST_QUEUES)))
 
 

@@ -7,7 +7,7 @@ for. Pure: requests and waits out, answers in; the caller sends and sleeps.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from typing import Any, Final, Literal
 
 import msgspec
@@ -18,7 +18,9 @@ from headgate.client.writes import ACCEPT, create
 from headgate.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, Resource
 
 Object = dict[str, Any]
-What = Literal["created", "configured", "unchanged"]
+What = Literal["created", "configured", "unchanged", "left as it is"]
+Adapt = Callable[[Object, Object | None], Object | None]
+"""What to bring, given what is there already; None leaves that as it is."""
 
 MANAGER: Final = "headgate"
 _APPLY: Final = {**ACCEPT, "content-type": "application/apply-patch+yaml"}
@@ -44,13 +46,20 @@ class Ask(msgspec.Struct, frozen=True):
     wait_s: float = 0.0
 
 
-def install(definition: Object) -> Generator[Ask, Response, Installed | Refused]:
+def _as_written(definition: Object, found: Object | None) -> Object | None:
+    return definition
+
+
+def install(definition: Object, adapt: Adapt = _as_written) -> Generator[Ask, Response, Installed | Refused]:
     """Until its kind is served."""
     name = definition["metadata"]["name"]
     path = CUSTOM_RESOURCE_DEFINITIONS.object("", name)
     before = yield Ask(Request("GET", path, "", ACCEPT))
+    wanted = adapt(definition, _read(before) if before.ok else None)
+    if wanted is None:
+        return Installed(name, "left as it is")
     query = encode_query({"fieldManager": MANAGER, "force": "true"})
-    answer = yield Ask(Request("PATCH", path, query, _APPLY, msgspec.json.encode(definition)))
+    answer = yield Ask(Request("PATCH", path, query, _APPLY, msgspec.json.encode(wanted)))
     if not answer.ok:
         return Refused(f"CustomResourceDefinition {name}: {message_of(answer)}")
     what: What = "created" if not before.ok else "configured"

@@ -6,9 +6,11 @@ asked for and a definition has changed since, one definition at a time; between 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from headgate.apiserver.custom.definition import Definition, read_definition
+from headgate.apiserver.kinds.form import ConvertObject
 from headgate.apiserver.kinds.table import KindTable
 from headgate.kube.schema import Schemas
 from headgate.store import Change, Compacted, Item, Revision, Store
@@ -17,7 +19,12 @@ DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
 
 
 class Catalog:
-    def __init__(self, builtin: KindTable, schemas: Schemas, store: Store) -> None:
+    """``conversions``: by group, the ways between versions that this server knows itself."""
+
+    def __init__(
+        self, builtin: KindTable, schemas: Schemas, store: Store, conversions: Mapping[str, ConvertObject]
+    ) -> None:
+        self._conversions: Final = conversions
         self._schemas: Final = schemas
         self._store: Final = store
         self._table = builtin
@@ -51,7 +58,7 @@ class Catalog:
 
     def _put(self, name: str, item: Item | None) -> None:
         before = self._definitions.pop(name, None)
-        after = None if item is None else read_definition(self._schemas, item, before)
+        after = None if item is None else read_definition(self._schemas, item, before, self._conversions)
         if after is not None:
             self._definitions[name] = after
         self._table = self._table.exchanged(before.kinds if before else (), after.kinds if after else ())

@@ -46,8 +46,12 @@ def is_true(definition: Mapping[str, Any], condition: str) -> bool:
     return any(each.get("type") == condition and each.get("status") == "True" for each in conditions)
 
 
-def read_definition(schemas: Schemas, item: Item, before: Definition | None) -> Definition | None:
-    """What ``item`` defines, or None while it is not served. Without a change of its spec nothing is compiled again."""
+def read_definition(
+    schemas: Schemas, item: Item, before: Definition | None, conversions: Mapping[str, ConvertObject]
+) -> Definition | None:
+    """What ``item`` defines, or None while it is not served. Without a change of its spec nothing is compiled again.
+
+    ``conversions``: by group, ways between versions. A definition that names a webhook has its own."""
     stored: Object = msgspec.json.decode(item.data)
     if not is_true(stored, "Established"):
         return None
@@ -58,16 +62,19 @@ def read_definition(schemas: Schemas, item: Item, before: Definition | None) -> 
             return before
         kinds = tuple(msgspec.structs.replace(kind, ending=ending) for kind in before.kinds)
         return msgspec.structs.replace(before, ending=ending, kinds=kinds)
-    kinds = tuple(_make_kinds(schemas, spec, names, ending, item.revision))
+    convert = conversions.get(spec["group"])
+    kinds = tuple(_make_kinds(schemas, spec, names, ending, item.revision, convert))
     return Definition(item.uid, spec, names, ending, kinds)
 
 
-def _make_kinds(schemas: Schemas, spec: Object, names: Object, ending: bool, since: Revision) -> list[Kind]:
+def _make_kinds(
+    schemas: Schemas, spec: Object, names: Object, ending: bool, since: Revision, convert: ConvertObject | None
+) -> list[Kind]:
     stored_version = next(each["name"] for each in spec["versions"] if each.get("storage"))
     labels = _selectable(spec)
     roots = {f"{spec['group']}/{each['name']}": as_resource(_schema(each)) for each in spec["versions"]}
     return [
-        _make_kind(schemas, spec, names, version, stored_version, labels, roots, ending, since)
+        _make_kind(schemas, spec, names, version, stored_version, labels, roots, ending, since, convert)
         for version in spec["versions"]
         if version.get("served")
     ]
@@ -83,6 +90,7 @@ def _make_kind(
     roots: Mapping[str, Node],
     ending: bool,
     since: Revision,
+    convert: ConvertObject | None,
 ) -> Kind:
     group, name = spec["group"], version["name"]
     gvk = GroupVersionKind(group, name, names["kind"])
@@ -106,7 +114,7 @@ def _make_kind(
         field_label_refusal=_REFUSAL,
         deprecated=_deprecation(spec, version),
         own_list_kind=names["listKind"],
-        form=_make_form(schemas, gvk, spec, version, stored_version, stored_labels, roots, since),
+        form=_make_form(schemas, gvk, spec, version, stored_version, stored_labels, roots, since, convert),
     )
 
 
@@ -119,11 +127,13 @@ def _make_form(
     stored_labels: tuple[FieldLabel, ...],
     roots: Mapping[str, Node],
     since: Revision,
+    convert: ConvertObject | None,
 ) -> Form:
     schema = _schema(version)
     stored_api_version = GroupVersionKind(spec["group"], stored_version, "").api_version
     webhook = read_webhook(spec)
-    decoder = Decoder(schemas, gvk, roots, stored_api_version, rename)
+    known = None if webhook is not None else convert
+    decoder = Decoder(schemas, gvk, roots, stored_api_version, known or rename)
     subresources = version.get("subresources") or {}
     scale = _scale_paths(subresources.get("scale"))
     is_kept = version["name"] == stored_version
@@ -149,6 +159,7 @@ def _make_form(
         from_stored=decoder.revive,
         since=since if is_kept else ALWAYS,
         stored_labels=stored_labels,
+        convert=known,
         webhook=webhook,
     )
     if webhook is None:

@@ -1,0 +1,131 @@
+"""The seven kinds as CustomResourceDefinitions: v1beta2 is stored, v1beta1 is served where somebody converts it.
+
+A server that only renames versions would lose fields in silence (``cohort``, ``priorityClassName``), so v1beta1 is
+served where the conversion is at hand: in the embedded server, or once webhooks are told to it
+(``control/webhooks/``). ``is_ours`` tells them from Kueue's own, which are left as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from headgate.kube.resource import Resource
+from headgate.kube.structural.building import Object, definition, version
+from headgate.quota.kinds import names, queue_schemas, workload_schemas
+from headgate.quota.names import GROUP
+
+MANAGED_BY: Final = "app.kubernetes.io/managed-by"
+HEADGATE: Final = "headgate"
+_OUTDATED: Final = "This version is deprecated. Use v1beta2 instead."
+
+
+class _ByVersion(Protocol):
+    def __call__(self, *, older: bool) -> Object: ...
+
+
+class _Row(msgspec.Struct, frozen=True):
+    kind: str
+    resource: Resource
+    short: tuple[str, ...]
+    schema: _ByVersion
+    has_status: bool = True
+    columns: Callable[..., list[Object]] | None = None
+
+
+_ROWS: Final = (
+    _Row(
+        "ResourceFlavor",
+        names.RESOURCE_FLAVORS,
+        ("flavor", "flavors", "rf"),
+        queue_schemas.resource_flavor,
+        has_status=False,
+    ),
+    _Row(
+        "ClusterQueue",
+        names.CLUSTER_QUEUES,
+        ("cq",),
+        queue_schemas.cluster_queue,
+        columns=queue_schemas.cluster_queue_columns,
+    ),
+    _Row("Cohort", names.COHORTS, ("co",), queue_schemas.cohort),
+    _Row(
+        "LocalQueue",
+        names.LOCAL_QUEUES,
+        ("queue", "queues", "lq"),
+        queue_schemas.local_queue,
+        columns=queue_schemas.local_queue_columns,
+    ),
+    _Row(
+        "Workload",
+        names.WORKLOADS,
+        ("kwl", "kueueworkload", "kueueworkloads"),
+        workload_schemas.workload,
+        columns=workload_schemas.workload_columns,
+    ),
+    _Row(
+        "WorkloadPriorityClass",
+        names.PRIORITY_CLASSES,
+        ("wpc",),
+        workload_schemas.priority_class,
+        has_status=False,
+        columns=workload_schemas.priority_class_columns,
+    ),
+    _Row("AdmissionCheck", names.ADMISSION_CHECKS, ("ac",), workload_schemas.admission_check),
+)
+
+
+def definitions(*, both: bool) -> tuple[Object, ...]:
+    """``both``: whether v1beta1 is served, too."""
+    return tuple(_definition(row, both=both) for row in _ROWS)
+
+
+def is_ours(found: Mapping[str, Any]) -> bool:
+    """Whether this definition, as a server has it, is one of these and not Kueue's own."""
+    labels = (found.get("metadata") or {}).get("labels") or {}
+    return bool(labels.get(MANAGED_BY) == HEADGATE)
+
+
+def adapted(wanted: Object, found: Object | None) -> Object | None:
+    """What to bring where ``found`` is: nothing where it is Kueue's own. A v1beta1 that is served stays served."""
+    if found is None:
+        return wanted
+    if not is_ours(found):
+        return None
+    return serving_both(wanted) if all(each.get("served") for each in found["spec"]["versions"]) else wanted
+
+
+def serving_both(found: Object) -> Object:
+    """A definition with all its versions served."""
+    spec = found["spec"]
+    return {**found, "spec": {**spec, "versions": [{**each, "served": True} for each in spec["versions"]]}}
+
+
+def _definition(row: _Row, *, both: bool) -> Object:
+    older = version(
+        names.OLDER,
+        row.schema(older=True),
+        stored=False,
+        served=both,
+        deprecated=True,
+        deprecationWarning=_OUTDATED,
+        **_further(row, older=True),
+    )
+    stored = version(names.STORED, row.schema(older=False), stored=True, **_further(row, older=False))
+    made = definition(
+        GROUP,
+        row.kind,
+        row.resource.plural,
+        row.short,
+        namespaced=row.resource.namespaced,
+        versions=[older, stored],
+    )
+    return {**made, "metadata": {**made["metadata"], "labels": {MANAGED_BY: HEADGATE}}}
+
+
+def _further(row: _Row, *, older: bool) -> Object:
+    status: Object = {"subresources": {"status": {}}} if row.has_status else {}
+    columns = row.columns(older=older) if row.columns is not None else []
+    return {**status, **({"additionalPrinterColumns": columns} if columns else {})}

@@ -1,0 +1,49 @@
+"""The definitions of kueue.x-k8s.io: which versions are served, and what is left as it is."""
+
+from __future__ import annotations
+
+from headgate.quota.kinds.definitions import adapted, definitions, is_ours
+
+CUSTOM = definitions(both=False)
+
+
+def served(definition: dict[str, object] | None) -> list[str]:
+    assert definition is not None
+    spec = definition["spec"]
+    assert isinstance(spec, dict)
+    return [each["name"] for each in spec["versions"] if each["served"]]
+
+
+def test_seven_kinds_are_stored_in_v1beta2() -> None:
+    assert [each["spec"]["names"]["kind"] for each in CUSTOM] == [
+        "ResourceFlavor",
+        "ClusterQueue",
+        "Cohort",
+        "LocalQueue",
+        "Workload",
+        "WorkloadPriorityClass",
+        "AdmissionCheck",
+    ]
+    for each in CUSTOM:
+        assert [version["name"] for version in each["spec"]["versions"] if version["storage"]] == ["v1beta2"]
+
+
+def test_v1beta1_is_served_only_where_somebody_converts() -> None:
+    assert [served(each) for each in CUSTOM] == [["v1beta2"]] * 7
+    assert [served(each) for each in definitions(both=True)] == [["v1beta1", "v1beta2"]] * 7
+
+
+def test_what_is_not_there_is_brought_as_it_is() -> None:
+    assert adapted(CUSTOM[0], None) == CUSTOM[0]
+
+
+def test_a_version_that_is_served_stays_served() -> None:
+    assert served(adapted(CUSTOM[1], definitions(both=True)[1])) == ["v1beta1", "v1beta2"]
+    assert served(adapted(CUSTOM[1], CUSTOM[1])) == ["v1beta2"]
+
+
+def test_definitions_that_kueue_has_brought_are_left_as_they_are() -> None:
+    theirs = {**CUSTOM[1], "metadata": {"name": CUSTOM[1]["metadata"]["name"]}}
+    assert is_ours(CUSTOM[1])
+    assert not is_ours(theirs)
+    assert adapted(CUSTOM[1], theirs) is None
