@@ -37,6 +37,10 @@ from headgate.owners.service_accounts import ServiceAccounts
 from headgate.owners.stateful_sets.controller import StatefulSets
 from headgate.owners.stray_pods import StrayPods
 from headgate.owners.ttl import FinishedJobs
+from headgate.owners.volumes.controller import Volumes
+from headgate.owners.volumes.ephemeral import EphemeralClaims
+from headgate.owners.volumes.protection import StorageProtection
+from headgate.owners.volumes.provisioner import HollowProvisioner
 
 USER_AGENT: Final = "kube-controller-manager"
 """The name that clients know from every other cluster, as the owner of what controllers write."""
@@ -62,6 +66,10 @@ def make_controllers(authority: str, patience: Patience) -> list[Controller]:
         StatefulSets(),
         NodeLifecycle(patience),
         TaintEviction(),
+        Volumes(),
+        HollowProvisioner(),
+        StorageProtection(),
+        EphemeralClaims(),
         DaemonSets(draw),
     ]
 

@@ -15,7 +15,7 @@ from headgate.cli.address import parse_address
 from headgate.cli.credentials import Access
 from headgate.kube import quantity, timestamps
 from headgate.kube.features import Features
-from headgate.owners.nodes.options import Patience
+from headgate.owners.nodes.options import Patience, patience_of
 
 COMPONENTS: Final = ("apiserver", "nodes", "controllers", "scheduler")
 SCHEDULERS: Final = ("headgate", "volcano", "default-scheduler")
@@ -107,5 +107,5 @@ class Plan(msgspec.Struct, frozen=True):
             makes_groups=makes_groups,
             autoscaler=autoscaler,
             trusted_users=frozenset(trusted_users),
-            patience=Patience(grace_s=grace_ns / 1e9, monitor_s=min(Patience().monitor_s, grace_ns / 1e10)),
+            patience=patience_of(grace_ns / 1e9),
         )

@@ -18,3 +18,10 @@ class Patience(msgspec.Struct, frozen=True):
     """The same where most of a large zone is unready."""
     large_zone: int = 50
     unhealthy_share: float = 0.55
+
+
+def patience_of(grace_s: float) -> Patience:
+    """For who is more or less patient than usual: the other times shrink with the grace, and do not grow with it."""
+    usual = Patience()
+    share = min(grace_s / usual.grace_s, 1.0)
+    return Patience(grace_s=grace_s, monitor_s=usual.monitor_s * share, startup_s=max(usual.startup_s * share, grace_s))

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from headgate.kube.resource import Resource
+from headgate.kube.resource import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES, Resource
 from headgate.scheduling import events
 from headgate.scheduling.events import Event
 from headgate.scheduling.storage import objects
@@ -32,9 +32,9 @@ from headgate.scheduling.storage.shelf import Shelf
 
 Object = Mapping[str, Any]
 
-VOLUMES: Final = Resource("", "v1", "persistentvolumes", namespaced=False)
-CLAIMS: Final = Resource("", "v1", "persistentvolumeclaims", namespaced=True)
-CLASSES: Final = Resource("storage.k8s.io", "v1", "storageclasses", namespaced=False)
+VOLUMES: Final = PERSISTENT_VOLUMES
+CLAIMS: Final = PERSISTENT_VOLUME_CLAIMS
+CLASSES: Final = STORAGE_CLASSES
 CSI_NODES: Final = Resource("storage.k8s.io", "v1", "csinodes", namespaced=False)
 CSI_DRIVERS: Final = Resource("storage.k8s.io", "v1", "csidrivers", namespaced=False)
 CAPACITIES: Final = Resource("storage.k8s.io", "v1", "csistoragecapacities", namespaced=True)

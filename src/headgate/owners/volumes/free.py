@@ -1,0 +1,105 @@
+"""Volumes that a claim may be given: the smallest that will do, found by access modes, class and size.
+
+Volumes with fewer access modes are looked at first, so that nobody is given more than was asked for. A volume that is
+meant for the claim goes before all others with the same modes. Of equal sizes the least name is taken.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final
+
+from headgate.kube.labels import Selector, from_label_selector
+from headgate.owners.volumes import facts
+from headgate.owners.volumes.facts import ClaimKey, Object
+
+Modes = frozenset[str]
+Kind = tuple[str, str, str]
+"""Class, mode, attributes."""
+Entry = tuple[int, str]
+"""Size and name."""
+
+
+class FreeVolumes:
+    def __init__(self) -> None:
+        self._free: Final[dict[Modes, dict[Kind, list[Entry]]]] = {}
+        self._meant: Final[dict[ClaimKey, dict[str, None]]] = {}
+        self._stored: Final[dict[str, Object]] = {}
+
+    def put(self, volume: Object) -> None:
+        name = facts.name_of(volume)
+        self.drop(name)
+        self._stored[name] = volume
+        key = facts.claim_key(volume)
+        if key is not None:
+            self._meant.setdefault(key, {})[name] = None
+        elif _is_free(volume):
+            group = self._free.setdefault(facts.access_modes(volume), {}).setdefault(_kind(volume), [])
+            insort(group, (facts.capacity(volume), name))
+
+    def drop(self, name: str) -> None:
+        volume = self._stored.pop(name, None)
+        if volume is None:
+            return
+        key, modes = facts.claim_key(volume), facts.access_modes(volume)
+        if key is not None:
+            del self._meant[key][name]
+            if not self._meant[key]:
+                del self._meant[key]
+        elif _is_free(volume):
+            kinds = self._free[modes]
+            group = kinds[_kind(volume)]
+            del group[bisect_left(group, (facts.capacity(volume), name))]
+            if not group:
+                del kinds[_kind(volume)]
+            if not kinds:
+                del self._free[modes]
+
+    def meant_for(self, key: ClaimKey) -> Collection[str]:
+        return self._meant.get(key, {})
+
+    def find(self, claim: Object, *, only_meant: bool, taken: Collection[str] = ()) -> Object | None:
+        """``only_meant``: the claim is not to choose for itself. ``taken`` are promised to others."""
+        meant = {facts.access_modes(each): each for each in reversed(list(self._suiting(claim)))}
+        for modes in _in_order({*self._free, *meant}, facts.access_modes(claim)):
+            if modes in meant:
+                return meant[modes]
+            name = None if only_meant else self._smallest(claim, self._free[modes], taken)
+            if name is not None:
+                return self._stored[name]
+        return None
+
+    def _suiting(self, claim: Object) -> Iterable[Object]:
+        for name in sorted(self._meant.get(facts.key_of(claim), ())):
+            volume = self._stored[name]
+            is_enough = facts.capacity(volume) >= facts.requested(claim) and not facts.is_going(volume)
+            if is_enough and facts.is_meant_for(volume, claim) and facts.kind_of(volume) == facts.kind_of(claim):
+                yield volume
+
+    def _smallest(self, claim: Object, kinds: Mapping[Kind, list[Entry]], taken: Collection[str]) -> str | None:
+        group = kinds.get(_kind(claim), [])
+        selector = _selector(claim)
+        for place in range(bisect_left(group, (facts.requested(claim), "")), len(group)):
+            name = group[place][1]
+            labels = self._stored[name]["metadata"].get("labels")
+            if name not in taken and (selector is None or selector.matches(labels)):
+                return name
+        return None
+
+
+def _in_order(all_modes: Collection[Modes], wanted: Modes) -> list[Modes]:
+    return sorted((each for each in all_modes if each >= wanted), key=lambda each: (len(each), sorted(each)))
+
+
+def _is_free(volume: Object) -> bool:
+    return facts.phase_of(volume) == "Available" and not facts.is_going(volume)
+
+
+def _kind(obj: Object) -> Kind:
+    return facts.class_of(obj), *facts.kind_of(obj)
+
+
+def _selector(claim: Object) -> Selector | None:
+    selector = facts.spec_of(claim).get("selector")
+    return None if selector is None else from_label_selector(selector)

@@ -1,0 +1,99 @@
+"""Which pods use which claims: found by the claim. Claims of ephemeral volumes are named after pod and volume.
+
+Shared by who binds and who protects; each keeps one of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+
+from headgate.owners.volumes.facts import ClaimKey, Object
+
+POD_FIELDS: Final = frozenset(
+    {
+        *("spec.nodeName", "spec.volumes", "status.phase"),
+        *("metadata.deletionTimestamp", "metadata.deletionGracePeriodSeconds"),
+    }
+)
+_ENDED: Final = frozenset({"Succeeded", "Failed"})
+
+
+class User(msgspec.Struct, frozen=True):
+    """A pod that uses claims, by name; ``own`` are those that were made for it."""
+
+    namespace: str
+    name: str
+    uid: str
+    node: str
+    has_ended: bool
+    is_shut_down: bool
+    claims: tuple[str, ...]
+    own: tuple[str, ...]
+
+    @property
+    def keys(self) -> Iterable[ClaimKey]:
+        return ((self.namespace, each) for each in (*self.claims, *self.own))
+
+
+def read_user(pod: Object) -> User:
+    metadata, spec = pod["metadata"], pod.get("spec") or {}
+    volumes: list[dict[str, Any]] = spec.get("volumes") or []
+    named = (each["persistentVolumeClaim"]["claimName"] for each in volumes if each.get("persistentVolumeClaim"))
+    own = (f"{metadata['name']}-{each['name']}" for each in volumes if each.get("ephemeral"))
+    is_going = metadata.get("deletionTimestamp") is not None
+    return User(
+        namespace=metadata["namespace"],
+        name=metadata["name"],
+        uid=metadata["uid"],
+        node=spec.get("nodeName") or "",
+        has_ended=(pod.get("status") or {}).get("phase") in _ENDED,
+        is_shut_down=is_going and metadata.get("deletionGracePeriodSeconds") == 0,
+        claims=tuple(dict.fromkeys(named)),
+        own=tuple(own),
+    )
+
+
+def uses(pod: User, claim: Object) -> bool:
+    """Whether a pod on a node needs the claim; a pod that has ended does, too, until it is gone."""
+    name = claim["metadata"]["name"]
+    if not pod.node or pod.namespace != claim["metadata"]["namespace"]:
+        return False
+    return name in pod.claims or (not pod.is_shut_down and name in pod.own and is_made_for(claim, pod.uid))
+
+
+def is_made_for(claim: Object, pod_uid: str) -> bool:
+    """Whether the claim was made for this pod, and not by somebody who took its name."""
+    owners = claim["metadata"].get("ownerReferences") or ()
+    return any(each.get("controller") and each.get("uid") == pod_uid for each in owners)
+
+
+class Users:
+    def __init__(self) -> None:
+        self._pods: Final[dict[str, User]] = {}
+        self._of: Final[dict[ClaimKey, dict[str, None]]] = {}
+
+    def put(self, pod: Object) -> User | None:
+        """The pod if it uses claims, and something about it is new."""
+        user = read_user(pod)
+        if user == self._pods.get(user.uid) or not (user.claims or user.own):
+            return None
+        if user.uid not in self._pods:
+            for key in user.keys:
+                self._of.setdefault(key, {})[user.uid] = None
+        self._pods[user.uid] = user
+        return user
+
+    def drop(self, uid: str) -> User | None:
+        user = self._pods.pop(uid, None)
+        for key in () if user is None else user.keys:
+            self._of[key].pop(uid, None)
+            if not self._of[key]:
+                del self._of[key]
+        return user
+
+    def of(self, key: ClaimKey) -> list[User]:
+        """By name."""
+        return sorted((self._pods[uid] for uid in self._of.get(key, ())), key=lambda each: each.name)
