@@ -1,0 +1,122 @@
+"""Whoever works on jobs dies, at every write, once before it and once after it: the end is the same.
+
+After every write of anybody, nobody has been counted who has not ended, and nobody twice; no more pods run than may.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+import pytest
+
+from embedded import Embedded
+from headgate.owners.collector import Collector
+from headgate.owners.jobs.controller import Jobs
+from headgate.owners.ttl import FinishedJobs
+from unit.owners.deaths import Mortal, tell_with_deaths
+from unit.owners.jobs.stage import JOBS_PATH, PODS_PATH
+from unit.owners.kubelet import ENDS, Kubelet
+from unit.owners.world import Object, World
+
+
+def a_world() -> Mortal:
+    numbers, server = count(1), Embedded(namespace="")
+    jobs: Callable[[], Jobs] = lambda: Jobs(lambda: f"{next(numbers):05d}")  # noqa: E731 - a maker like the others
+    world = Mortal(jobs, FinishedJobs, Collector, lambda: Kubelet(server), server=server, kinds=("pods", "jobs"))
+    server.post("/api/v1/namespaces", {"metadata": {"name": "a"}})
+    world.judge = Judge()
+    return world
+
+
+class Judge:
+    """Remembers who has ended, as the server showed it: pods that are counted may be gone."""
+
+    def __init__(self) -> None:
+        self.ended: set[str] = set()
+
+    def __call__(self, world: World) -> None:
+        pods = world.server.get(PODS_PATH).body["items"]
+        live = 0
+        for pod in pods:
+            going = "deletionTimestamp" in pod["metadata"]
+            if going or pod["status"].get("phase") in ("Succeeded", "Failed"):
+                self.ended.add(pod["metadata"]["uid"])
+            else:
+                live += 1
+        for job in world.server.get(JOBS_PATH).body["items"]:
+            status = job.get("status") or {}
+            uids = [uid for each in (status.get("uncountedTerminatedPods") or {}).values() for uid in each]
+            assert len(set(uids)) == len(uids)
+            assert status.get("succeeded", 0) + status.get("failed", 0) + len(uids) <= len(self.ended)
+            assert live <= max(job["spec"]["parallelism"], 4)
+
+
+def a_job(ends: str | None = "Succeeded", **spec: Any) -> Object:
+    pod = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}
+    metadata = {"annotations": {ENDS: ends}} if ends else {}
+    template = {"metadata": metadata, "spec": pod}
+    return {"metadata": {"name": "j"}, "spec": {"template": template, **spec}}
+
+
+def change(world: World, **spec: Any) -> None:
+    assert world.server.patch(f"{JOBS_PATH}/j", {"spec": spec}).status == 200
+
+
+def completes(world: Mortal) -> None:
+    world.server.post(JOBS_PATH, a_job(parallelism=2, completions=3))
+    world.advance(5)
+
+
+def completes_by_index(world: Mortal) -> None:
+    world.server.post(JOBS_PATH, a_job(parallelism=2, completions=3, completionMode="Indexed"))
+    world.advance(5)
+
+
+def fails(world: Mortal) -> None:
+    world.server.post(JOBS_PATH, a_job("Failed", parallelism=2, completions=2, backoffLimit=2))
+    world.advance(60)
+
+
+def fails_by_index(world: Mortal) -> None:
+    spec = {"completionMode": "Indexed", "backoffLimitPerIndex": 1}
+    world.server.post(JOBS_PATH, a_job("Failed", parallelism=2, completions=2, **spec))
+    world.advance(60)
+
+
+def is_suspended_and_resumed(world: Mortal) -> None:
+    world.server.post(JOBS_PATH, a_job(None, parallelism=3, completions=3))
+    world.advance(1)
+    change(world, suspend=True)
+    world.advance(2)
+    change(world, suspend=False, parallelism=2)
+    world.advance(2)
+
+
+def goes_after_its_time(world: Mortal) -> None:
+    world.server.post(JOBS_PATH, a_job(parallelism=2, completions=2, ttlSecondsAfterFinished=5))
+    world.advance(20)
+
+
+STORIES = [completes, completes_by_index, fails, fails_by_index, is_suspended_and_resumed, goes_after_its_time]
+
+
+def end_of(world: World) -> Object:
+    answer = world.server.get(f"{JOBS_PATH}/j")
+    if answer.status == 404:
+        return {"pods": len(world.server.get(PODS_PATH).body["items"])}
+    status = answer.body["status"]
+    kept = {key: status.get(key) for key in ("active", "succeeded", "ready", "terminating", "completedIndexes")}
+    told = [(each["type"], each["status"], each["reason"]) for each in status.get("conditions") or ()]
+    phases = sorted(pod["status"]["phase"] for pod in world.server.get(PODS_PATH).body["items"])
+    return {**kept, "failed": status.get("failed"), "conditions": told, "pods": phases}
+
+
+@pytest.mark.parametrize("story", STORIES)
+def test_the_end_is_the_same_whenever_somebody_dies(story: Callable[[Mortal], None]) -> None:
+    tellings = tell_with_deaths(a_world, story)
+    _, first = next(tellings)
+    expected = end_of(first)
+    for name, world in tellings:
+        assert end_of(world) == expected, name
