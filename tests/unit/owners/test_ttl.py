@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.owners.effects import Delete, Effect, Get
+from headgate.owners.effects import Answer, Delete, Effect, Get
 from headgate.owners.ttl import FinishedJobs, expires_s
 from unit.owners.jobs.stage import JOBS_PATH, Stage
-from unit.owners.world import Answer
 
 
 @pytest.fixture
