@@ -19,6 +19,7 @@ from headgate.client.transport import Transport
 from headgate.control.shell import keep_running
 from headgate.control.zones import find_zone
 from headgate.kube.schema import Schemas
+from headgate.owners.budgets.controller import Budgets
 from headgate.owners.collector import Collector
 from headgate.owners.contract import Controller
 from headgate.owners.cron_jobs.controller import CronJobs
@@ -70,6 +71,7 @@ def make_controllers(authority: str, patience: Patience) -> list[Controller]:
         HollowProvisioner(),
         StorageProtection(),
         EphemeralClaims(),
+        Budgets(),
         DaemonSets(draw),
     ]
 

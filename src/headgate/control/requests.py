@@ -21,8 +21,8 @@ _DISCOVERY: Final = {"accept": "application/json;g=apidiscovery.k8s.io;v=v2;as=A
 
 def request_of(effect: effects.Request) -> Request:
     match effect:
-        case effects.Get(resource, namespace, name):
-            return Request("GET", resource.object(namespace, name), "", ACCEPT)
+        case effects.Get(resource, namespace, name, subresource=subresource):
+            return Request("GET", resource.object(namespace, name, subresource), "", ACCEPT)
         case effects.List(resource, namespace):
             return Request("GET", resource.collection(namespace or None), "", ACCEPT)
         case effects.Discover(prefix):

@@ -23,6 +23,7 @@ class Get(msgspec.Struct, frozen=True):
     namespace: str
     name: str
     fields: tuple[str, ...] = ()
+    subresource: str = ""
 
 
 class List(msgspec.Struct, frozen=True):

@@ -17,6 +17,7 @@ import msgspec
 from headgate.kube.labels import NOTHING, Selector, from_label_selector
 from headgate.kube.references import controller_of
 from headgate.kube.resource import Resource
+from headgate.kube.revisions import revision_of
 from headgate.kube.schema import GroupVersionKind
 from headgate.owners.families.index import LabelIndex, SelectorIndex
 
@@ -104,7 +105,7 @@ class Family:
         if known is not None and known["metadata"]["uid"] != obj["metadata"]["uid"]:
             self.owner_removed(*key, known["metadata"]["uid"])
             known = None
-        if known is not None and _revision(known) >= _revision(obj):
+        if known is not None and revision_of(known) >= revision_of(obj):
             return []
         self._owners[key] = obj
         self._keys[obj["metadata"]["uid"]] = key
@@ -133,7 +134,7 @@ class Family:
         uid = obj["metadata"]["uid"]
         self._unconfirmed.pop(uid, None)
         known = self._all.get(uid)
-        if known is not None and _revision(known) >= _revision(obj):
+        if known is not None and revision_of(known) >= revision_of(obj):
             return []
         return self._put(obj, known)
 
@@ -145,10 +146,10 @@ class Family:
         """What the server answered to a write of ours."""
         uid = obj["metadata"]["uid"]
         known = self._all.get(uid)
-        if known is not None and _revision(known) >= _revision(obj):
+        if known is not None and revision_of(known) >= revision_of(obj):
             return
         if known is None or uid in self._unconfirmed:
-            self._unconfirmed[uid] = _revision(obj)
+            self._unconfirmed[uid] = revision_of(obj)
         self._put(obj, known)
 
     def told_to_go(self, uid: str) -> None:
@@ -241,8 +242,3 @@ class Family:
 def _key(obj: Object) -> Key:
     metadata = obj["metadata"]
     return metadata.get("namespace", ""), metadata["name"]
-
-
-def _revision(obj: Object) -> int:
-    text = obj["metadata"].get("resourceVersion", "")
-    return int(text) if text.isdecimal() else 0

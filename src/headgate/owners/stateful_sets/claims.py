@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from headgate.kube.revisions import revision_of
 from headgate.owners.families.family import Key
 
 Object = dict[str, Any]
@@ -38,7 +39,7 @@ class Claims:
         known = self._claims.get(place)
         if known is None or _is_newer(obj, known):
             if known is None or place in self._unconfirmed:
-                self._unconfirmed[place] = _revision(obj)
+                self._unconfirmed[place] = revision_of(obj)
             self._claims[place] = obj
 
     def removed(self, namespace: str, name: str, uid: str) -> list[Key]:
@@ -64,9 +65,4 @@ def _place(obj: Object) -> Key:
 
 
 def _is_newer(obj: Object, known: Object) -> bool:
-    return obj["metadata"]["uid"] != known["metadata"]["uid"] or _revision(obj) > _revision(known)
-
-
-def _revision(obj: Object) -> int:
-    text = obj["metadata"].get("resourceVersion", "")
-    return int(text) if text.isdecimal() else 0
+    return obj["metadata"]["uid"] != known["metadata"]["uid"] or revision_of(obj) > revision_of(known)
