@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from headgate.kube.timestamps import format_time
@@ -51,7 +53,7 @@ def test_pods_that_were_there_before_the_budget_count(stage: Stage) -> None:
     ],
 )
 def test_shares_are_of_what_the_owner_wants(
-    stage: Stage, spec: dict[str, int | str], numbers: tuple[int, int, int, int]
+    stage: Stage, spec: dict[str, Any], numbers: tuple[int, int, int, int]
 ) -> None:
     deployment = stage.owner("deployments", "Deployment", "web", 4)
     replica_set = stage.owner("replicasets", "ReplicaSet", "web-1", 3, deployment)
