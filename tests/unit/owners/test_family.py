@@ -121,6 +121,31 @@ def test_a_watch_that_tells_nothing_of_the_pods_does_not_make_more(world: World)
     assert len(there(world.settle())) == 3
 
 
+def a_family() -> tuple[Family, Object]:
+    family = Family(OwnerKind(KIND, REPLICA_SETS, PODS, "simple"))
+    owner = {"metadata": {"namespace": "a", "name": "web", "uid": "w", "resourceVersion": "1"}}
+    assert family.owner_applied(owner) == [("a", "web")]
+    reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "w", "controller": True}
+    metadata = {"namespace": "a", "name": "p", "uid": "p", "resourceVersion": "5", "ownerReferences": [reference]}
+    return family, {"metadata": metadata}
+
+
+def test_a_pod_that_is_heard_to_be_gone_before_its_creation_is_answered_stays_gone() -> None:
+    family, pod = a_family()
+    family.dependent_applied(pod)
+    assert family.dependent_removed("a", "p", "p") == [("a", "web")]
+    family.wrote(pod)
+    assert family.dependents("w") == {}
+
+
+def test_late_news_do_not_bring_back_what_the_server_said_is_gone() -> None:
+    family, pod = a_family()
+    family.wrote(pod)
+    family.is_gone("p")
+    assert family.dependent_applied({"metadata": {**pod["metadata"], "resourceVersion": "7"}}) == []
+    assert family.dependents("w") == {}
+
+
 def test_a_pod_that_came_and_went_while_the_watch_was_cut_is_replaced(world: World) -> None:
     add_set(world, 1)
     world.settle(deaf=[PODS])

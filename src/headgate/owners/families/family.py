@@ -29,6 +29,7 @@ Told = Callable[[str, str | None, Object | None], None]
 """A dependent that changed: its uid, the uid of its controller, what it is now (nobody and nothing if it is gone)."""
 
 _NOBODY: Final[dict[str, Object]] = {}
+_REMEMBERED: Final = 10_000
 
 
 class OwnerKind(msgspec.Struct, frozen=True):
@@ -66,6 +67,7 @@ class Family:
         self._wooers: Final[dict[str, list[Key]]] = {}  # the other way round
         self._unconfirmed: Final[dict[str, int]] = {}  # what only our own writes told of, and at which revision
         self._leaving: Final[set[str]] = set()
+        self._gone: Final[dict[str, None]] = {}  # who went last: answers and news that are later still change nothing
 
     # -- what is known ---------------------------------------------------------------------------------------------
 
@@ -134,11 +136,12 @@ class Family:
         uid = obj["metadata"]["uid"]
         self._unconfirmed.pop(uid, None)
         known = self._all.get(uid)
-        if known is not None and revision_of(known) >= revision_of(obj):
+        if uid in self._gone or (known is not None and revision_of(known) >= revision_of(obj)):
             return []
         return self._put(obj, known)
 
     def dependent_removed(self, namespace: str, name: str, uid: str) -> list[Key]:
+        self._bury(uid)
         known = self._all.get(uid)
         return [] if known is None else self._drop(known)
 
@@ -146,7 +149,7 @@ class Family:
         """What the server answered to a write of ours."""
         uid = obj["metadata"]["uid"]
         known = self._all.get(uid)
-        if known is not None and revision_of(known) >= revision_of(obj):
+        if uid in self._gone or (known is not None and revision_of(known) >= revision_of(obj)):
             return
         if known is None or uid in self._unconfirmed:
             self._unconfirmed[uid] = revision_of(obj)
@@ -161,6 +164,7 @@ class Family:
 
     def is_gone(self, uid: str) -> None:
         """The server says so, before the watch does."""
+        self._bury(uid)
         known = self._all.get(uid)
         if known is not None:
             self._drop(known)
@@ -210,6 +214,12 @@ class Family:
         self._part(owner, uid)
         key = self._keys.get(owner)
         return [] if key is None else [key]
+
+    def _bury(self, uid: str) -> None:
+        """A uid never comes back. Only answers under way and news not yet heard can still speak of it."""
+        self._gone[uid] = None
+        if len(self._gone) > _REMEMBERED:
+            del self._gone[next(iter(self._gone))]
 
     def _controller(self, obj: Object | None) -> str | None:
         """The uid of its controller. One of another kind is nobody's business here, but it is taken."""

@@ -42,8 +42,7 @@ def free(family: Family, pods: Sequence[Object]) -> Generator[Effect, Answer, Fr
         uid = pod["metadata"]["uid"]
         if answer.ok:
             freed.add(uid)
-            if family.dependent(uid) is not None:  # the news that it is gone may have been faster than the answer
-                family.wrote(answer.body)
+            family.wrote(answer.body)
         elif answer.missing:
             freed.add(uid)
             family.is_gone(uid)
