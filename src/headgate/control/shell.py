@@ -40,6 +40,8 @@ _RESTART_S: Final = 1.0
 _AT_ONCE: Final = 64
 """Requests of one batch that are on their way at a time."""
 _EVENT_ATTEMPTS: Final = 2
+_EVENT_WRITERS: Final = 8
+"""Many controllers speak: one that waits for each commit would be heard too late."""
 
 
 async def keep_running(
@@ -78,7 +80,8 @@ class Controllers:
         self._workers = workers
         self._sleep = sleep
         self._feeds: dict[Topic, _Feed] = {}
-        self._events = EventWriter(Writer(transport, jitter=random.random, sleep=sleep, attempts=_EVENT_ATTEMPTS))
+        writer = Writer(transport, jitter=random.random, sleep=sleep, attempts=_EVENT_ATTEMPTS)
+        self._events = EventWriter(writer, workers=_EVENT_WRITERS)
         self._kinds_changed = asyncio.Event()
 
     async def run(self) -> None:

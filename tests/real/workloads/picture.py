@@ -71,7 +71,16 @@ def node(obj: Object, since: Mapping[str, str]) -> Object:
     }
 
 
-_SEEN = {"pods": pod, "nodes": node}
+def replica_set(obj: Object, since: Mapping[str, str]) -> Object:
+    """In how many steps a Deployment sized it is a matter of chance, and so is how often it changed."""
+    shown = owner(obj, since)
+    if obj["metadata"].get("ownerReferences"):
+        shown["metadata"].pop("generation", None)
+        shown.get("status", {}).pop("observedGeneration", None)
+    return shown
+
+
+_SEEN = {"pods": pod, "nodes": node, "replicasets": replica_set}
 
 
 def _metadata(metadata: Object) -> Object:
@@ -84,7 +93,7 @@ def _metadata(metadata: Object) -> Object:
 
 
 def _status(status: Object) -> Object:
-    return {**status, "conditions": _conditions(status["conditions"])} if status.get("conditions") else status
+    return {**status, "conditions": _conditions(status["conditions"])} if status.get("conditions") else {**status}
 
 
 def _conditions(conditions: Iterable[Object]) -> list[Object]:
