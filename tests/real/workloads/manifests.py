@@ -52,3 +52,9 @@ def cron_job(name: str, annotations: dict[str, str] | None = None, **spec: Any) 
         "metadata": {"name": name},
         "spec": {"schedule": "0 0 30 2 *", "jobTemplate": jobs, **spec},
     }
+
+
+def small_pods_only() -> Object:
+    """A LimitRange that refuses pods of more than one processor."""
+    limits = [{"type": "Pod", "max": {"cpu": "1"}}]
+    return {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "small"}, "spec": {"limits": limits}}

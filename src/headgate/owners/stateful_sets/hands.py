@@ -207,6 +207,8 @@ def _deletion(task: Task, member: Member) -> Delete:
 
 
 def _mend(task: Task, member: Member) -> Doing:
+    if not needs_mending(task, member):  # what came before it may have seen to it
+        return None
     metadata = member.pod["metadata"]
     problem = yield from _own(task, member.pod, member.ordinal)
     if problem is not None or member.ordinal not in task.rules.ordinals:
