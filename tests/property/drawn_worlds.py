@@ -1,0 +1,51 @@
+"""A world whose next move is drawn: hear one event, do one piece of work, let a moment pass, cut a watch, die."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from headgate.kube.resource import PODS
+from headgate.owners import effects
+from headgate.owners.effects import Answer
+from unit.owners.world import World
+
+MOMENT_S = 0.05
+
+
+class Drawn(World):
+    """``judge`` is asked before every request of the controllers."""
+
+    judge: Callable[[effects.Request], None] = staticmethod(lambda effect: None)
+
+    def _request(self, effect: effects.Request) -> Answer:
+        self.judge(effect)
+        return super()._request(effect)
+
+    def pass_a_moment(self) -> None:
+        """What was to be done within a moment is due; nothing is worked on yet."""
+        self.server.epoch_s += MOMENT_S
+        while self._later and self._later[0][0] <= self.server.epoch_s:
+            self._due[heapq.heappop(self._later)[2]] = None
+
+    def move(self, choose: Callable[[Sequence[Any]], Any]) -> None:
+        """One step of the controllers."""
+        self.settle(choose, steps=1)
+
+    def die(self) -> None:
+        self.crash()
+        self.hear_all()
+
+    def cut_pods(self) -> None:
+        self.cut(PODS)
+
+
+def chooser(tape: Sequence[int]) -> Callable[[Sequence[Any]], Any]:
+    """Choices out of drawn numbers; when they are used up, always the first."""
+    numbers: Iterator[int] = iter(tape)
+
+    def choose(options: Sequence[Any]) -> Any:
+        return options[next(numbers, 0) % len(options)]
+
+    return choose
