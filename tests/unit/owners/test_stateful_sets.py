@@ -243,6 +243,7 @@ def test_a_refused_pod_is_told_of_and_tried_again(world: World) -> None:
     assert "FailedCreate" in reasons(world)
     assert world.emitted[0].message == "Create Pod db-0 in StatefulSet db failed error: no"
     assert status(world)["replicas"] == 0
+    assert status(world)["observedGeneration"] == 1, "what could not be done is no reason to say nothing"
     world.refuse = lambda effect: None
     world.advance(60)
     assert names(world) == ["db-0"]

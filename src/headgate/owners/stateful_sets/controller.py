@@ -139,8 +139,8 @@ class StatefulSets(Controller):
             problem = yield from carry_out(task, stages)
         members = self._members(key, rules, now_s)
         status = status_of(set_, rules, members, task.current.name, task.update.name, recorded.collisions)
-        problem = problem or (yield from self._tell(set_, status))
-        problem = problem or (yield from self._forget(set_, members, task, history))
+        untold = yield from self._tell(set_, status)
+        problem = problem or untold or (yield from self._forget(set_, members, task, history))
         return Again(problem) if problem is not None else _next_look(members, rules, now_s)
 
     def _tell(self, set_: Object, status: Object) -> Generator[Effect, Answer, str | None]:
