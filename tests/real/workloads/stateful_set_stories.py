@@ -158,8 +158,8 @@ def lets_claims_go_with_the_set(place: Workplace) -> None:
     policy = {"whenDeleted": "Delete", "whenScaled": "Retain"}
     place.create(stateful_set("db", replicas=2, **claims("data", persistentVolumeClaimRetentionPolicy=policy)))
     place.stop("the set owns the claims", place.status(SET, replicas=2), place.pods_are(2))
-    place.change(SET, {"spec": {"persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Retain"}}})
-    place.stop("nobody owns them", place.status(SET, replicas=2))
+    place.remove(SET, "Background")
+    place.stop("they go with it", place.gone(SET, "persistentvolumeclaims/data-db-0"), place.pods_are(0))
 
 
 def lets_claims_go_with_a_pod(place: Workplace) -> None:
