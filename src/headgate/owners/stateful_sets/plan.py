@@ -164,7 +164,7 @@ def _update(rules: Rules, kept: list[Member | None], update_revision: str) -> St
     if rules.partition is None:
         return []
     for member in reversed(kept[rules.partition :]):
-        if member is None:
+        if member is None or member.phase in _FINISHED:  # it is being started, or replaced, as it is
             return []
         if member.revision != update_revision and not member.is_leaving:
             return [End(member)]
