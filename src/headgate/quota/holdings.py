@@ -56,6 +56,14 @@ class Holdings:
     def claims(self) -> Mapping[str, Claim]:
         return self._claims
 
+    def tree_of(self, queue: str) -> str:
+        """The name of the tree that a queue belongs to: its root's, or ``/queue`` if it is alone."""
+        node = self.now.queue(queue)
+        if node is None:
+            return f"/{queue}"
+        root = node.root
+        return f"/{root.name}" if root.is_queue else root.name
+
     def users(self, queue: str, frs: Iterable[FlavorResource]) -> Iterator[Holder]:
         """Who holds some of these in a queue and was not told to go; each once."""
         by_resource = self._by_queue.get(queue, {})

@@ -1,0 +1,78 @@
+"""Admission checks of a workload: which it needs, in which state each is, and what follows from that.
+
+Pending → Ready: once all are ready and quota is reserved, the workload is admitted. Retry: it is evicted and comes
+again, not before the check said. Rejected: it is deactivated. Evicted for whatever reason, all checks start anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from headgate.quota import names
+from headgate.quota.cluster_queue import ClusterQueue
+from headgate.quota.workload import Admission, CheckState, Workload
+
+
+def required_checks(queue: ClusterQueue, admission: Admission | None) -> frozenset[str]:
+    """Those for the flavors that were given; before that those for every flavor of the queue."""
+    given = None if admission is None else {each for one in admission.pod_sets for each in one.flavors.values()}
+    found = set()
+    for name, flavors in queue.checks:
+        meant = flavors or queue.flavors
+        if given & meant if given is not None else meant >= queue.flavors:
+            found.add(name)
+    return frozenset(found)
+
+
+def synced_checks(workload: Workload, required: frozenset[str], now_s: float) -> tuple[CheckState, ...] | None:
+    """States for exactly the required checks, by name; None if the workload has them already."""
+    known = {each.name: each for each in workload.checks}
+    if set(known) == required:
+        return None
+    return tuple(known.get(name) or CheckState(name, since_s=now_s) for name in sorted(required))
+
+
+def are_ready(checks: Iterable[CheckState]) -> bool:
+    return all(each.state == names.CHECK_READY for each in checks)
+
+
+def are_satisfied(workload: Workload, required: frozenset[str]) -> bool:
+    """All that are needed are there, and ready."""
+    return required <= {each.name for each in workload.checks} and are_ready(workload.checks)
+
+
+def in_state(checks: Iterable[CheckState], state: str) -> list[CheckState]:
+    return sorted((each for each in checks if each.state == state), key=lambda each: each.name)
+
+
+def describe(checks: list[CheckState], state: str) -> str:
+    listed = "; ".join(f'"{each.name}" ({each.message})' if each.message else f'"{each.name}"' for each in checks)
+    return f"AdmissionCheck{'s' if len(checks) > 1 else ''} in {state} state: {listed}"
+
+
+def retry_at_s(checks: Iterable[CheckState]) -> float | None:
+    """The latest moment before which some check does not want to be asked again."""
+    found = [
+        each.since_s + each.requeue_after_s
+        for each in checks
+        if each.state == names.CHECK_RETRY and each.requeue_after_s is not None and each.since_s
+    ]
+    return max(found, default=None)
+
+
+def reset_checks(checks: Iterable[CheckState], now_s: float) -> tuple[CheckState, ...]:
+    """After an eviction: all pending, and those that asked for a retry know how often they did."""
+    return tuple(
+        each
+        if each.state == names.CHECK_PENDING
+        else msgspec.structs.replace(
+            each,
+            state=names.CHECK_PENDING,
+            message=f"Reset to Pending after eviction. Previously: {each.state}",
+            since_s=now_s,
+            retries=each.retries + 1 if each.state == names.CHECK_RETRY else 0,
+        )
+        for each in checks
+    )

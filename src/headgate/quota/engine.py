@@ -1,0 +1,340 @@
+"""The door of the room: what the API shows comes in, effects come out.
+
+Every ``…_applied`` and ``…_removed`` says at once what follows from rules (``reviewing.py``, ``blockers.py``); who
+gets quota is decided by ``cycle``, which the shell calls when it is done with what it heard. What the writes came to is
+told by ``written`` and ``refused``. Nothing is kept that the API does not show, except what is on its way there
+(``promises.py``): an engine that starts anew from a list of all objects is the same engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from headgate.quota import names
+from headgate.quota.assignment import Assignment
+from headgate.quota.blockers import Blocker, find_blocker
+from headgate.quota.checks import are_satisfied, required_checks
+from headgate.quota.cohort import FlavorResource
+from headgate.quota.cycle import Cycle
+from headgate.quota.effects import Effect, Emit, Evict, SetCondition
+from headgate.quota.holdings import Holder, Holdings
+from headgate.quota.promises import Promise, Promises
+from headgate.quota.queueing import Queueing, Reason, Waiter
+from headgate.quota.readiness import PodsReady, order_s
+from headgate.quota.reading import Wire
+from headgate.quota.reviewing import Case, review
+from headgate.quota.workload import Workload, read_workload, usage_of
+from headgate.quota.world import Touched, World
+from headgate.waiting.heap import Heap
+
+Effects = list[Effect]
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """``honours_gates``: the feature gate AdmissionGatedBy. ``pods_ready``: None if nobody waits for pods."""
+
+    honours_gates: bool = True
+    pods_ready: PodsReady | None = None
+
+
+_DEFAULTS: Final = Settings()
+
+
+class Engine:
+    def __init__(self, settings: Settings = _DEFAULTS) -> None:
+        self._settings = settings
+        self.book = Holdings()
+        self.queueing = Queueing()
+        self.world = World(self.book, settings.honours_gates)
+        self.workloads: dict[str, Workload] = {}
+        self._cycle = Cycle(self.book, self.queueing, self.world.queues, self.world.flavors, self._give)
+        self._promises = Promises()
+        self._by_local_queue: dict[str, dict[str, None]] = {}
+        self._by_namespace: dict[str, dict[str, None]] = {}
+        self._reviews: Heap[str] = Heap()
+        self._asked: dict[str, tuple[Effect, ...]] = {}
+        self._said: dict[str, Reason] = {}
+
+    # What the API shows.
+
+    def flavor_applied(self, wire: Wire, now_s: float) -> Effects:
+        return self._touch(self.world.flavor_applied(wire), now_s)
+
+    def flavor_removed(self, name: str, now_s: float) -> Effects:
+        return self._touch(self.world.flavor_removed(name), now_s)
+
+    def check_applied(self, name: str, is_active: bool, now_s: float) -> Effects:
+        return self._touch(self.world.check_applied(name, is_active), now_s)
+
+    def check_removed(self, name: str, now_s: float) -> Effects:
+        return self._touch(self.world.check_removed(name), now_s)
+
+    def cluster_queue_applied(self, wire: Wire, now_s: float) -> Effects:
+        return self._touch(self.world.cluster_queue_applied(wire), now_s)
+
+    def cluster_queue_removed(self, name: str, now_s: float) -> Effects:
+        return self._touch(self.world.cluster_queue_removed(name), now_s)
+
+    def cohort_applied(self, wire: Wire, now_s: float) -> Effects:
+        return self._touch(self.world.cohort_applied(wire), now_s)
+
+    def cohort_removed(self, name: str, now_s: float) -> Effects:
+        return self._touch(self.world.cohort_removed(name), now_s)
+
+    def local_queue_applied(self, wire: Wire, now_s: float) -> Effects:
+        key = self.world.local_queue_applied(wire)
+        return self._look_at(self._by_local_queue.get(key, ()), now_s) if key else []
+
+    def local_queue_removed(self, key: str, now_s: float) -> Effects:
+        return self._look_at(self._by_local_queue.get(key, ()), now_s) if self.world.local_queue_removed(key) else []
+
+    def namespace_applied(self, name: str, labels: Mapping[str, str], now_s: float) -> Effects:
+        is_other = self.world.namespace_applied(name, labels)
+        return self._look_at(self._by_namespace.get(name, ()), now_s) if is_other else []
+
+    def namespace_removed(self, name: str, now_s: float) -> Effects:
+        return self._look_at(self._by_namespace.get(name, ()), now_s) if self.world.namespace_removed(name) else []
+
+    def workload_applied(self, wire: Wire, now_s: float) -> Effects:
+        found = read_workload(wire)
+        metadata = wire.get("metadata") if isinstance(wire, Mapping) else None
+        if isinstance(found, str):
+            return self._set_aside(metadata if isinstance(metadata, Mapping) else {}, found, now_s)
+        self.world.problems.pop(("Workload", found.key), None)
+        known = self.workloads.get(found.key)
+        if known is not None:
+            if known.uid != found.uid:
+                self.workload_removed(known.key, now_s)
+            elif 0 < found.revision < known.revision:
+                return []  # an old version, shown late
+        self._remember(found)
+        self._promises.see(found)
+        return self._examine(found, now_s)
+
+    def workload_removed(self, key: str, now_s: float) -> Effects:
+        workload = self.workloads.pop(key, None)
+        self.world.problems.pop(("Workload", key), None)
+        if workload is not None:
+            for index, at in ((self._by_local_queue, workload.queue_key), (self._by_namespace, workload.namespace)):
+                index[at].pop(key, None)
+                if not index[at]:
+                    del index[at]
+        self._promises.forget(key)
+        self._leave(key)
+        self._reviews.discard(key)
+        self._asked.pop(key, None)
+        self._said.pop(key, None)
+        self._release(key)
+        return []
+
+    # What became of effects.
+
+    def written(self, effect: Effect, revision: int) -> None:
+        """The write was done, and this is the version it made; 0 if versions cannot be compared."""
+        self._promises.written(effect.key, effect.uid, revision, isinstance(effect, Evict))
+
+    def refused(self, effect: Effect, now_s: float) -> Effects:
+        """The write will not be done: what it was to tell is to be told again, what it gave is free again."""
+        self._asked.pop(effect.key, None)
+        self._said.pop(effect.key, None)
+        self._promises.take_back(effect.key, effect.uid, isinstance(effect, Evict))
+        workload = self.workloads.get(effect.key)
+        return [] if workload is None else self._examine(workload, now_s)
+
+    # The clock, and the decision.
+
+    def next_deadline_s(self) -> float | None:
+        """When ``cycle`` should be called though nothing happened."""
+        first = self._reviews.first()
+        known = [each for each in (self.queueing.next_deadline_s(), first[0] if first else None) if each is not None]
+        return min(known, default=None)
+
+    def cycle(self, now_s: float, rounds: int | None = None) -> Effects:
+        """Everybody who can get quota gets it, or room is made for him; in so many rounds at most."""
+        effects = self._look_at(self.queueing.due(now_s), now_s)
+        while (first := self._reviews.first()) is not None and first[0] <= now_s:
+            self._reviews.pop()
+            effects += self._look_at((first[1],), now_s)
+        decided = self._cycle.run(now_s, rounds)
+        for effect in decided:
+            if isinstance(effect, Evict):
+                self._promises.told[effect.key] = Promise(effect.uid)
+        return effects + decided
+
+    # Inside.
+
+    def _give(self, waiter: Waiter, assignment: Assignment) -> bool:
+        queue, admission = self.world.queues[waiter.queue], assignment.admission(waiter.queue)
+        self._promises.given[waiter.key] = Promise(waiter.workload.uid, admission)
+        self._said.pop(waiter.key, None)
+        return are_satisfied(waiter.workload, required_checks(queue, admission))
+
+    def _remember(self, workload: Workload) -> None:
+        known = self.workloads.get(workload.key)
+        if known is not None and known.queue_key != workload.queue_key:
+            self._by_local_queue[known.queue_key].pop(workload.key, None)
+        self.workloads[workload.key] = workload
+        self._by_local_queue.setdefault(workload.queue_key, {})[workload.key] = None
+        self._by_namespace.setdefault(workload.namespace, {})[workload.key] = None
+
+    def _set_aside(self, metadata: Mapping[str, object], problem: str, now_s: float) -> Effects:
+        """What it holds stays counted as it was known; it waits for nothing."""
+        key = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
+        said = self._said.get(key)
+        if self.book.get(key) is None:
+            self.workload_removed(key, now_s)
+        self._leave(key)
+        self.world.problems["Workload", key] = problem
+        uid, reason = metadata.get("uid"), Reason(names.MISCONFIGURED, problem)
+        if self.book.get(key) is not None or not isinstance(uid, str):
+            return []
+        self._said[key] = reason
+        if said == reason:
+            return []
+        return [SetCondition(key, uid, names.QUOTA_RESERVED, False, reason.reason, reason.message)]
+
+    def _look_at(self, keys: Iterable[str], now_s: float) -> Effects:
+        effects: Effects = []
+        for key in list(keys):
+            workload = self.workloads.get(key)
+            if workload is not None:
+                effects += self._examine(workload, now_s)
+        return effects
+
+    def _touch(self, touched: Touched, now_s: float) -> Effects:
+        """Rules of queues are other ones: who waits in them, holds in them or is kept out by them is looked at."""
+        effects: Effects = []
+        for name in sorted(touched.queues):
+            queue = self.world.queues.get(name)
+            if queue is not None:
+                self.queueing.set_strategy(name, queue.is_strict)
+            keys = [waiter.key for waiter in self.queueing.waiters(name)]
+            keys += [holder.key for holder in self.book.held_in(name)]
+            effects += self._look_at(keys, now_s)
+            self.queueing.retry(name)
+            if queue is None:
+                self.queueing.forget_queue(name)
+        topics = [
+            *(("tree", tree) for tree in sorted(touched.trees)),
+            *(("cluster queue", name) for name in sorted(touched.queues)),
+        ]
+        return effects + self._look_at(self.queueing.wake(topics), now_s)
+
+    def _examine(self, workload: Workload, now_s: float) -> Effects:
+        holds = self._settle(workload, now_s)
+        effects = [] if workload.key in self._promises.given else self._review(workload, now_s)
+        if holds or workload.is_finished or workload.is_terminating:
+            self._leave(workload.key)
+            self._said.pop(workload.key, None)
+            return effects
+        around = self.world.around(workload)
+        blocker = find_blocker(workload, around, now_s)
+        if blocker is not None or around.cluster_queue is None:
+            return effects + self._block(workload, blocker, now_s)
+        self._said.pop(workload.key, None)
+        since_s = order_s(workload, self._settings.pods_ready)
+        waiter = Waiter(workload, around.cluster_queue.name, since_s, workload.shape)
+        known = self.queueing.get(workload.key)
+        if known is not None and (known.queue, known.shape, known.order) != (waiter.queue, waiter.shape, waiter.order):
+            self._cycle.forget(workload.key)
+        self.queueing.add(waiter)
+        return effects
+
+    def _settle(self, workload: Workload, now_s: float) -> bool:
+        """The book says what the API shows, or was promised; whether that is anything."""
+        key = workload.key
+        promise = self._promises.given.get(key)
+        admission = workload.admission if workload.holds_quota else (promise.admission if promise else None)
+        if admission is None:
+            self._release(key)
+            return False
+        reserved = workload.conditions.get(names.QUOTA_RESERVED)
+        known = self.book.get(key)
+        since_s = known.reserved_s if known is not None else now_s
+        if workload.holds_quota and reserved is not None:
+            since_s = reserved.since_s
+        is_going = key in self._promises.told or (
+            workload.holds_quota and (workload.is_evicted or not workload.is_active)
+        )
+        holder = Holder(
+            key,
+            workload.uid,
+            admission.cluster_queue,
+            usage_of(workload, admission),
+            workload.priority,
+            order_s(workload, self._settings.pods_ready),
+            since_s,
+            is_going,
+        )
+        if holder != known:
+            self.book.put(holder)
+            self._stir(known, holder)
+        return True
+
+    def _review(self, workload: Workload, now_s: float) -> Effects:
+        """What follows from rules, once: it is not asked for again until something else follows."""
+        found = review(Case(workload, self.world.around(workload), self._settings.pods_ready, now_s))
+        if found.at_s is None:
+            self._reviews.discard(workload.key)
+        else:
+            self._reviews.put(workload.key, found.at_s)
+        if not found.effects or self._asked.get(workload.key) == found.effects:
+            if not found.effects:
+                self._asked.pop(workload.key, None)
+            return []
+        if workload.key in self._promises.told and any(isinstance(each, Evict) for each in found.effects):
+            return []
+        self._asked[workload.key] = found.effects
+        for effect in found.effects:
+            if isinstance(effect, Evict) and self.book.get(workload.key) is not None:
+                self._promises.told[workload.key] = Promise(workload.uid)
+                self._settle(workload, now_s)
+        return list(found.effects)
+
+    def _block(self, workload: Workload, blocker: Blocker | None, now_s: float) -> Effects:
+        self._leave(workload.key)
+        if blocker is None:
+            return []
+        order = (-workload.priority, workload.created_s, workload.uid)
+        self.queueing.block(workload.key, blocker.reason, blocker.topics, blocker.until_s, order)
+        reason, shown = blocker.reason, workload.conditions.get(names.QUOTA_RESERVED)
+        if not reason.reason or self._said.get(workload.key) == reason:
+            return []
+        self._said[workload.key] = reason
+        if shown is not None and (shown.is_true, shown.reason, shown.message) == (False, reason.reason, reason.message):
+            return []
+        effects: Effects = [
+            SetCondition(workload.key, workload.uid, names.QUOTA_RESERVED, False, reason.reason, reason.message)
+        ]
+        if reason.reason == names.ADMISSION_GATED:
+            said = f"Workload admission is gated by: {workload.gates}"
+            effects.append(Emit(workload.key, workload.uid, False, reason.reason, said))
+        return effects
+
+    def _leave(self, key: str) -> None:
+        """It waits no longer. What was kept for it is free for others."""
+        self._cycle.forget(key)
+        self.queueing.remove(key)
+
+    def _release(self, key: str) -> None:
+        holder = self.book.remove(key)
+        if holder is not None:
+            self._stir(holder, None)
+
+    def _stir(self, before: Holder | None, after: Holder | None) -> None:
+        """Whatever a workload holds less of now than before may help somebody in the tree."""
+        if before is None:
+            return
+        is_same_queue = after is not None and after.queue == before.queue
+        left = after.usage if after is not None and is_same_queue else {}
+        is_staying = after is not None and before.is_evicted and not after.is_evicted
+        freed = [fr for fr, amount in before.usage.items() if is_staying or left.get(fr, 0) < amount]
+        self._wake_freed(before.queue, freed)
+
+    def _wake_freed(self, queue: str, freed: Sequence[FlavorResource]) -> None:
+        if freed:
+            tree = self.book.tree_of(queue)
+            self.queueing.wake([("freed", tree, *fr) for fr in sorted(freed)])

@@ -1,0 +1,78 @@
+"""Pods that do not get ready in time: the workload is evicted, waits longer each time, and is given up at last.
+
+So says ``waitForPodsReady``. Time spent running against ``maximumExecutionTimeSeconds`` is counted here, too: both end
+what was admitted by the clock. Who evicts is ``reviewing.py``.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from headgate.quota import names
+from headgate.quota.workload import Workload
+
+WAIT_FOR_START: Final = "WaitForStart"
+WAIT_FOR_RECOVERY: Final = "WaitForRecovery"
+
+
+class PodsReady(msgspec.Struct, frozen=True):
+    """How long pods may take, how long to wait after that, and how often. ``by_eviction_time``: who comes again after
+    a time-out stands behind those who waited meanwhile."""
+
+    timeout_s: float = 300.0
+    recovery_timeout_s: float | None = None
+    backoff_limit: int | None = None
+    backoff_base_s: int = 60
+    backoff_most_s: int = 3600
+    by_eviction_time: bool = True
+
+
+class Deadline(msgspec.Struct, frozen=True):
+    """Why a workload will have had its time, and when."""
+
+    cause: str
+    at_s: float
+
+
+def backoff_s(count: int, base_s: int, most_s: int) -> int:
+    """After so many time-outs: the base doubled each time, up to the most."""
+    return min(base_s << min(count - 1, 32), most_s) if count > 0 else 0
+
+
+def ready_deadline(workload: Workload, rules: PodsReady | None) -> Deadline | None:
+    """By when the pods have to be ready; None if nobody waits for that."""
+    admitted, ready = workload.conditions.get(names.ADMITTED), workload.conditions.get(names.PODS_READY)
+    if rules is None or admitted is None or not admitted.is_true or (ready is not None and ready.is_true):
+        return None
+    if ready is None or ready.reason in (WAIT_FOR_START, names.PODS_READY):
+        return Deadline(WAIT_FOR_START, admitted.since_s + rules.timeout_s)
+    if ready.reason == WAIT_FOR_RECOVERY and rules.recovery_timeout_s is not None:
+        return Deadline(WAIT_FOR_RECOVERY, ready.since_s + rules.recovery_timeout_s)
+    return None
+
+
+def is_given_up(workload: Workload, rules: PodsReady) -> bool:
+    """Whether it timed out so often that another time would be one too many."""
+    return rules.backoff_limit is not None and workload.requeue_count + 1 > rules.backoff_limit
+
+
+def execution_deadline(workload: Workload) -> Deadline | None:
+    admitted = workload.conditions.get(names.ADMITTED)
+    if admitted is None or not admitted.is_true or workload.max_execution_s is None:
+        return None
+    left_s = workload.max_execution_s - workload.past_execution_s
+    return Deadline(names.MAXIMUM_EXECUTION_TIME_EXCEEDED, admitted.since_s + left_s)
+
+
+def order_s(workload: Workload, rules: PodsReady | None) -> float:
+    """Since when a workload waits, for the order of its queue: since it was made, or since it was evicted because its
+    pods were not ready or a check wanted to be asked again."""
+    evicted = workload.conditions.get(names.EVICTED)
+    if evicted is None or not evicted.is_true:
+        return workload.created_s
+    is_timeout = evicted.reason == names.BY_PODS_READY_TIMEOUT
+    if evicted.reason == names.BY_ADMISSION_CHECK or (is_timeout and rules is not None and rules.by_eviction_time):
+        return evicted.since_s
+    return workload.created_s
