@@ -1,0 +1,280 @@
+"""The quota engine under everything that may happen, against formulas that are counted anew at every step.
+
+No grant lifts usage over a nominal, borrowing or lending limit at the moment it is made. Admission follows the order
+of each queue, and nobody passes the first of a strict one. A preemption takes nobody who is not needed, nobody twice,
+and makes room enough. Many rounds in one cycle come to the same as one round at a time with an engine that starts anew
+each time. Nobody is left parked whom a fresh engine would admit.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from headgate.quota.assignment import Mode
+from headgate.quota.effects import Admit, Effect, Evict
+from headgate.quota.holdings import Holder
+from headgate.quota.nominating import nominate
+from headgate.quota.workload import Workload, read_workload, usage_of
+from property.slow_quota import Held, SlowQuota
+from quota_engine import Api
+
+_QUEUES = ("a", "b", "c")
+_FLAVORS = ("spot", "fixed")
+_PARENTS = st.sampled_from(("", "x", "x", "x", "y"))
+_WITHIN = st.sampled_from(("Never", "LowerPriority", "LowerOrNewerEqualPriority"))
+_RECLAIM = st.sampled_from(("Never", "LowerPriority", "Any"))
+_NEXT = st.sampled_from(("MayStopSearch", "TryNextFlavor"))
+
+
+class World:
+    """The API with its engine, and what the formulas say about the same objects."""
+
+    def __init__(self, draw: Any) -> None:
+        self.draw = draw
+        self.api = Api()
+        self.number = 0
+        self.told: set[str] = set()
+        for name in _FLAVORS:
+            self.api.flavor(name)
+        self.api.cohort("y", "top")
+        self.api.cohort("x", "top", {"spot": {"cpu": draw(st.integers(0, 3))}})
+        for name in _QUEUES:
+            self.plant(name)
+
+    def plant(self, name: str) -> None:
+        draw = self.draw
+        cohort = draw(_PARENTS)
+        nominal = {flavor: draw(st.integers(0, 6)) for flavor in _FLAVORS}
+        borrowing = {flavor: draw(st.none() | st.integers(0, 4)) if cohort else None for flavor in _FLAVORS}
+        lending = {flavor: draw(st.none() | st.integers(0, nominal[flavor])) if cohort else None for flavor in _FLAVORS}
+        flavors = _FLAVORS[: draw(st.integers(1, 2))]
+        threshold = draw(st.none() | st.integers(0, 2))
+        self.api.queue(
+            name,
+            {each: {"cpu": (nominal[each], borrowing[each], lending[each])} for each in flavors},
+            local=name,
+            cohortName=cohort,
+            queueingStrategy=draw(st.sampled_from(("BestEffortFIFO", "StrictFIFO"))),
+            preemption={
+                "withinClusterQueue": draw(_WITHIN),
+                "reclaimWithinCohort": draw(_RECLAIM),
+                "borrowWithinCohort": {
+                    "policy": draw(st.sampled_from(("Never", "LowerPriority"))),
+                    **({} if threshold is None else {"maxPriorityThreshold": threshold}),
+                },
+            },
+            flavorFungibility={"whenCanBorrow": draw(_NEXT), "whenCanPreempt": draw(_NEXT)},
+        )
+
+    # What happens.
+
+    def step(self) -> None:
+        names = sorted(name for kind, name in self.api.objects if kind == "workload")
+        kinds = ["submit", "submit", "submit", "finish", "gone", "gone", "delete", "plant", "nothing"]
+        match self.draw(st.sampled_from(kinds)):
+            case "submit":
+                self.number += 1
+                at_s = self.draw(st.integers(0, 20))
+                queue, cpu = self.draw(st.sampled_from(_QUEUES)), self.draw(st.integers(1, 5))
+                self.api.submit(
+                    f"w{self.number}", cpu=cpu, queue=queue, priority=self.draw(st.integers(0, 3)), at_s=at_s
+                )
+            case "plant":
+                self.plant(self.draw(st.sampled_from(_QUEUES)))
+            case "finish" if held := [name for name in names if self.read(name).holds_quota]:
+                self.api.finish(self.draw(st.sampled_from(held)).removeprefix("ns/"))
+            case "gone" if going := [
+                name for name in names if self.read(name).is_evicted and self.read(name).holds_quota
+            ]:
+                self.api.gone(self.draw(st.sampled_from(going)).removeprefix("ns/"))
+            case "delete" if names:
+                self.api.remove("workload", self.draw(st.sampled_from(names)))
+        self.api.now_s += 1
+
+    def cycle(self) -> list[Effect]:
+        """One, watched: every decision is held against the formulas before it is written."""
+        before = self.waiting()
+        slow, going = self.slow(), {key for key in self.holders() if self.read(key).is_evicted}
+        effects = self.api.engine.cycle(self.api.now_s)
+        for effect in effects:
+            match effect:
+                case Admit():
+                    usage = usage_of(self.read(effect.key), effect.admission)
+                    queue = effect.admission.cluster_queue
+                    assert slow.fits(queue, usage), f"{effect.key} gets more than there is"
+                    slow.held.append((queue, usage))
+                    self.follows_order(effect.key, before)
+                    before.pop(effect.key)
+                case Evict():
+                    assert effect.key not in going, f"{effect.key} is evicted twice"
+                    going.add(effect.key)
+        self.spares_the_unneeded(effects)
+        return self.api.perform(effects)
+
+    # What must hold.
+
+    def follows_order(self, key: str, waiting: dict[str, Workload]) -> None:
+        """Nobody before him waits in his strict queue."""
+        workload = waiting[key]
+        queue = self.api.engine.world.queues[workload.queue]
+        if queue.is_strict:
+            ahead = [
+                each.key
+                for each in waiting.values()
+                if each.queue == workload.queue and _order(each) < _order(workload)
+            ]
+            assert not ahead, f"{key} passes {ahead}"
+
+    def spares_the_unneeded(self, effects: list[Effect]) -> None:
+        """Once its victims have gone a preemptor fits; without any one of them it would not."""
+        by_preemptor: dict[str, list[str]] = {}
+        for effect in effects:
+            if isinstance(effect, Evict):
+                by_preemptor.setdefault(effect.preemptor, []).append(effect.key)
+        book = self.api.engine.book
+        evicted = {holder.key: holder for holder in book.holders() if holder.is_evicted}
+        claims = {key: (claim.queue, dict(claim.usage)) for key, claim in book.claims().items()}
+        for preemptor, victims in by_preemptor.items():
+            queue, usage = claims[preemptor]
+            others = [claim for key, claim in claims.items() if key != preemptor]
+            ahead = [(each.queue, dict(each.usage)) for each in book.holders() if not each.is_evicted]
+            assert self.slow([*ahead, *others]).fits(queue, usage), f"{preemptor} would not fit"
+            if len(by_preemptor) > 1:
+                continue  # what others took away meanwhile may have made one of them unneeded
+            for victim in victims:
+                stays = evicted[victim]
+                kept: list[Held] = [*ahead, *others, (stays.queue, dict(stays.usage))]
+                assert self.needs(stays, kept, queue, usage), f"{victim} goes for nothing"
+
+    def needs(self, victim: Holder, kept: list[Held], queue: str, usage: Any) -> bool:
+        """Whether the preemptor would not fit were the victim to stay; or only by borrowing what it may not borrow."""
+        slow = self.slow(kept)
+        if not slow.fits(queue, usage):
+            return True
+        return any(
+            slow.usage(f"queue/{queue}", fr) + more > slow.subtree(f"queue/{queue}", fr) for fr, more in usage.items()
+        )
+
+    # Reading.
+
+    def read(self, key: str) -> Workload:
+        found = read_workload(self.api.objects["workload", key])
+        assert isinstance(found, Workload)
+        return found
+
+    def waiting(self) -> dict[str, Workload]:
+        keys = [key for kind, key in self.api.objects if kind == "workload"]
+        return {key: each for key in keys if not (each := self.read(key)).holds_quota and not each.is_finished}
+
+    def holders(self) -> list[str]:
+        return [key for kind, key in self.api.objects if kind == "workload" and self.read(key).holds_quota]
+
+    def slow(self, held: list[Held] | None = None) -> SlowQuota:
+        world, book = self.api.engine.world, self.api.engine.book
+        if held is None:
+            held = []
+            for key in self.holders():
+                admission = self.read(key).admission
+                assert admission is not None
+                held.append((admission.cluster_queue, usage_of(self.read(key), admission)))
+        cohorts = {
+            name: (parent, node.quotas if (node := book.now.cohort(name)) is not None else {})
+            for name, parent in (("x", "top"), ("y", "top"))
+        }
+        return SlowQuota({name: (queue.cohort, queue.quotas) for name, queue in world.queues.items()}, cohorts, held)
+
+
+def _order(workload: Workload) -> tuple[int, float, str]:
+    return -workload.priority, workload.created_s, workload.uid
+
+
+_steps = settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+@_steps
+@given(st.data())
+def test_every_decision_holds_against_the_formulas(data: Any) -> None:
+    world = World(data.draw)
+    for _ in range(data.draw(st.integers(1, 25))):
+        world.step()
+        if data.draw(st.booleans()):
+            world.cycle()
+    world.cycle()
+    slow = world.slow()
+    for name in _QUEUES:
+        node = world.api.engine.book.now.queue(name)
+        assert node is not None
+        for fr in node.quotas:
+            assert node.usage.get(fr, 0) == slow.usage(f"queue/{name}", fr)
+
+
+@_steps
+@given(st.data())
+def test_nobody_stays_parked_whom_a_fresh_engine_would_admit(data: Any) -> None:
+    """Waking only who could be helped strands nobody."""
+    world = World(data.draw)
+    for _ in range(data.draw(st.integers(1, 20))):
+        world.step()
+        world.cycle()
+    engine = world.api.engine
+    for name in _QUEUES:
+        for waiter in engine.queueing.waiters(name):
+            if waiter.shape in engine.queueing._lines[name].failed:
+                found = nominate(
+                    engine.book, engine.world.queues[name], engine.world.flavors, waiter.workload, waiter.order_s
+                )
+                assert found.assignment.mode != Mode.FIT, f"{waiter.key} was forgotten"
+
+
+@_steps
+@given(st.data())
+def test_one_cycle_comes_to_what_one_round_at_a_time_comes_to(data: Any) -> None:
+    world = World(data.draw)
+    for _ in range(data.draw(st.integers(1, 12))):
+        world.step()
+    together, apart = world.api, copy.deepcopy(world.api)
+    first = [each for each in together.cycle() if isinstance(each, Admit | Evict)]
+    second: list[Effect] = []
+    while effects := [each for each in apart.cycle(rounds=1) if isinstance(each, Admit | Evict)]:
+        second += effects
+    while apart.engine.queueing.ready():
+        second += [each for each in apart.cycle(rounds=1) if isinstance(each, Admit | Evict)]
+    assert first == second
+
+
+@_steps
+@given(st.data())
+def test_the_same_events_give_the_same_effects(data: Any) -> None:
+    world = World(data.draw)
+    for _ in range(data.draw(st.integers(1, 8))):
+        world.step()
+    twin = copy.deepcopy(world.api)
+    assert world.api.cycle() == twin.cycle()
+
+
+@pytest.mark.parametrize("size", [3])
+@_steps
+@given(st.data())
+def test_the_first_of_a_strict_queue_gets_its_turn(size: int, data: Any) -> None:
+    """Whatever smaller ones come after it, they all end some day, and then it is admitted."""
+    api = Api()
+    api.queue("strict", {"default": {"cpu": 5}}, local="strict", queueingStrategy="StrictFIFO")
+    for number in range(size):
+        api.submit(f"early{number}", cpu=data.draw(st.integers(1, 3)), queue="strict", at_s=number)
+    api.cycle()
+    api.submit("large", cpu=5, queue="strict", at_s=10)
+    for number in range(20):
+        api.submit(f"small{number}", cpu=data.draw(st.integers(1, 2)), queue="strict", at_s=20 + number)
+        api.cycle()
+        running = [name for name in api.admitted() if name != "large"]
+        assert not [name for name in running if name.startswith("small")], "passed by"
+        if not running:
+            break
+        api.finish(data.draw(st.sampled_from(running)))
+    api.cycle()
+    assert "large" in api.admitted()
