@@ -107,7 +107,8 @@ def a_real_cluster(folder: Path, programs: Path, name: str = "real") -> Iterator
 @contextmanager
 def an_embedded_cluster(folder: Path, programs: Path) -> Iterator[EmbeddedServer]:
     size = ("--node-cpu", SIZE["cpu"], "--node-memory", SIZE["memory"], "--node-resource", f"pods={SIZE['pods']}")
-    flags = ("--components", "apiserver,nodes,controllers,scheduler", "--nodes", str(NODES), *size)
+    grace = ("--node-monitor-grace-period", "12s")
+    flags = ("--components", "apiserver,nodes,controllers,scheduler", "--nodes", str(NODES), *grace, *size)
     server = EmbeddedServer(folder, programs / "kubectl", flags)
     try:
         slow_to_stop(server)

@@ -80,7 +80,15 @@ def replica_set(obj: Object, since: Mapping[str, str]) -> Object:
     return shown
 
 
-_SEEN = {"pods": pod, "nodes": node, "replicasets": replica_set}
+def volume(obj: Object, since: Mapping[str, str]) -> Object:
+    ref = obj["spec"].get("claimRef")
+    if ref is not None:
+        ref = {key: value for key, value in ref.items() if key not in ("resourceVersion", "namespace")}
+        obj = {**obj, "spec": {**obj["spec"], "claimRef": ref}}
+    return owner(obj, since)
+
+
+_SEEN = {"pods": pod, "nodes": node, "replicasets": replica_set, "persistentvolumes": volume}
 
 
 def _metadata(metadata: Object) -> Object:

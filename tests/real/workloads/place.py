@@ -233,7 +233,8 @@ class Workplace(Place):
         found: dict[str, list[Object]] = {}
         for plural in self._kinds:
             if plural in CLUSTER:
-                found[plural] = [self.read(f"{plural}/{name}") for name in self._own.get(plural, ())]
+                answers = [self.get(self.at(f"{plural}/{name}")) for name in self._own.get(plural, ())]
+                found[plural] = [each.json() for each in answers if each.status == 200]
             elif plural not in UNNOTED:
                 found[plural] = self.items(self.at(plural))
         self.names.learn(found)
