@@ -53,6 +53,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture(scope="session")
+def used_allowances(request: pytest.FixtureRequest) -> set[str]:
+    """For suites with a pair of their own: the names of allowed differences that were met."""
+    return request.config.stash[USED]
+
+
+@pytest.fixture(scope="session")
 def kube_binaries() -> Path:
     folder = binaries()
     if folder is None:

@@ -12,8 +12,8 @@ from pathlib import Path
 from harness.stories import Story
 
 GROUPS = {
-    "replicas": ("deployment", "replica_set", "cascade"),
-    "jobs": ("job", "job_policy", "cron_job"),
+    "replicas": ("cascade", "deployment", "kubectl", "replica_set", "rollout"),
+    "jobs": ("cron_job", "job", "job_policy"),
     "others": (),
 }
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from real.workloads.names import Names
@@ -23,25 +24,38 @@ POD_CONDITIONS = frozenset({"DisruptionTarget"})
 NODE_CONDITIONS = ("type", "status", "reason", "message")
 
 
-def picture(found: Mapping[str, Iterable[Object]], names: Names, since: Mapping[str, str], *, words: bool) -> Object:
-    """`since`: the stop at which a pod, by uid, was seen first; `words`: whether the messages of events count."""
+@dataclass(frozen=True)
+class Look:
+    """`since`: the stop at which a pod, by uid, was seen first; `unsure`: types of conditions whose reason is open."""
+
+    since: Mapping[str, str]
+    unsure: frozenset[str] = frozenset()
+
+
+def picture(found: Mapping[str, Iterable[Object]], names: Names, look: Look) -> Object:
     shown: Object = {}
     for plural, objects in found.items():
-        if plural == "events":
-            shown[plural] = _in_order({_event(each, names, words) for each in objects})
-        else:
-            see = _SEEN.get(plural, owner)
-            shown[plural] = _in_order(names.value(see(each, since)) for each in objects)
+        see = _SEEN.get(plural, owner)
+        shown[plural] = _in_order(names.value(see(each, look)) for each in objects)
     return shown
 
 
-def owner(obj: Object, since: Mapping[str, str]) -> Object:
+def events(found: Iterable[Object], names: Names, words: bool) -> list[Any]:
+    """Each kind of event once; `words`: by what it says, too."""
+    return _in_order({_event(each, names, words) for each in found})
+
+
+def owner(obj: Object, look: Look) -> Object:
     status = obj.get("status")
     rest = {key: value for key, value in obj.items() if key not in ("metadata", "status")}
-    return {"metadata": _metadata(obj["metadata"]), **rest, **({} if status is None else {"status": _status(status)})}
+    return {
+        "metadata": _metadata(obj["metadata"]),
+        **rest,
+        **({} if status is None else {"status": _status(status, look.unsure)}),
+    }
 
 
-def pod(obj: Object, since: Mapping[str, str]) -> Object:
+def pod(obj: Object, look: Look) -> Object:
     status, spec = obj.get("status") or {}, dict(obj["spec"])
     spec.pop("nodeName", None)
     conditions = {each["type"]: each for each in status.get("conditions") or ()}
@@ -55,11 +69,11 @@ def pod(obj: Object, since: Mapping[str, str]) -> Object:
         "held": scheduled.get("reason") if scheduled.get("status") == "False" else None,
         "restarts": sum(each.get("restartCount", 0) for each in status.get("containerStatuses") or ()),
         "conditions": _conditions([each for name, each in conditions.items() if name in POD_CONDITIONS]),
-        "since": since.get(obj["metadata"]["uid"]),
+        "since": look.since.get(obj["metadata"]["uid"]),
     }
 
 
-def node(obj: Object, since: Mapping[str, str]) -> Object:
+def node(obj: Object, look: Look) -> Object:
     spec, status = obj["spec"], obj.get("status") or {}
     taints = [{key: value for key, value in each.items() if key != "timeAdded"} for each in spec.get("taints") or ()]
     conditions = [{key: each.get(key) for key in NODE_CONDITIONS} for each in status.get("conditions") or ()]
@@ -71,9 +85,9 @@ def node(obj: Object, since: Mapping[str, str]) -> Object:
     }
 
 
-def replica_set(obj: Object, since: Mapping[str, str]) -> Object:
+def replica_set(obj: Object, look: Look) -> Object:
     """In how many steps a Deployment sized it is a matter of chance, and so is how often it changed."""
-    shown = owner(obj, since)
+    shown = owner(obj, look)
     if obj["metadata"].get("ownerReferences"):
         shown["metadata"].pop("generation", None)
         shown.get("status", {}).pop("observedGeneration", None)
@@ -100,12 +114,16 @@ def _metadata(metadata: Object) -> Object:
     return shown
 
 
-def _status(status: Object) -> Object:
-    return {**status, "conditions": _conditions(status["conditions"])} if status.get("conditions") else {**status}
+def _status(status: Object, unsure: frozenset[str]) -> Object:
+    found = status.get("conditions")
+    return {**status, "conditions": _conditions(found, unsure)} if found else {**status}
 
 
-def _conditions(conditions: Iterable[Object]) -> list[Object]:
-    return sorted(conditions, key=lambda each: str(each["type"]))
+def _conditions(conditions: Iterable[Object], unsure: frozenset[str] = frozenset()) -> list[Object]:
+    shown = [
+        {"type": each["type"], "status": each["status"]} if each["type"] in unsure else each for each in conditions
+    ]
+    return sorted(shown, key=lambda each: str(each["type"]))
 
 
 def _event(event: Object, names: Names, words: bool) -> tuple[str, ...]:

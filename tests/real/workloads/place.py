@@ -10,18 +10,24 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
+from harness.normalise import DATE
 from harness.server import Server
 from harness.stories import Object, Place, Story
+from headgate.nodes.wishes import HOLLOW
 from real.workloads.names import Names
-from real.workloads.picture import ELSEWHERE, event_source, picture
+from real.workloads.picture import ELSEWHERE, Look, event_source, events, picture
 
 PATIENCE_S = 45.0
 SETTLE_S = 1.2  # the Job controller gathers changes for a second
 LOOK_S = 0.3
+EVENT_S = 1.0
+"""Times of events are whole seconds: one that a stop waited for is older than that, what comes next is not."""
+EVENTS_SETTLE_S = 2.5
 GROUPS = {
     "/api/v1": ("pods", "events", "services", "configmaps", "persistentvolumeclaims", "replicationcontrollers"),
     "/api/v1 ": ("resourcequotas", "limitranges", "secrets", "serviceaccounts", "nodes", "persistentvolumes"),
@@ -48,6 +54,10 @@ MAKES = {
 UNNOTED = frozenset({"services", "configmaps", "secrets", "serviceaccounts", "storageclasses", "priorityclasses"})
 AGE = re.compile(r"(?<![\w.-])(?:\d+[smhd]){1,3}(?![\w-])")
 GAP = re.compile(r" {2,}")
+REPEATED = re.compile(r" \(x\d+ over <age>\)")
+
+
+NO_NEW = {"effect": "NoSchedule"}
 
 
 @dataclass(frozen=True)
@@ -59,6 +69,15 @@ class Hold:
     seen: Callable[[], Any]
 
 
+@dataclass(frozen=True)
+class Stop:
+    """What was noted, and until when what happened counts for it."""
+
+    picture: Object
+    at_s: float
+    words: bool
+
+
 class Workplace(Place):
     def __init__(self, server: Server, name: str) -> None:
         super().__init__(server, name)
@@ -66,6 +85,7 @@ class Workplace(Place):
         self._kinds: dict[str, None] = {"pods": None}
         self._own: dict[str, list[str]] = {}
         self._since: dict[str, str] = {}
+        self._stops: list[Stop] = []
 
     # -- acting ----------------------------------------------------------------------------------------------------
 
@@ -108,6 +128,14 @@ class Workplace(Place):
         ]
         self.change(f"pods/{name}", {"status": {"phase": phase, "containerStatuses": containers, **status}}, "status")
 
+    def own_nodes(self, *names: str) -> Object:
+        """Makes nodes that no other story's pods go to; the part of a pod's spec that sends it there."""
+        mine = {"key": "story", "value": self.ns}
+        for each in names:
+            metadata = {"name": f"{self.ns}-{each}", "labels": {HOLLOW: "true", "story": self.ns}}
+            self.create({"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": {"taints": [mine | NO_NEW]}})
+        return {"nodeSelector": {"story": self.ns}, "tolerations": [mine | {"operator": "Equal"} | NO_NEW]}
+
     def kubectl(self, line: str, lines: str = "all", stdin: Object | None = None) -> None:
         """Notes what a command printed; `lines`: "all", "sorted" (by what they say) or "last" (the others race)."""
         done = self.server.kubectl(["-n", self.ns, *line.split()], None if stdin is None else json.dumps(stdin))
@@ -120,7 +148,8 @@ class Workplace(Place):
         self.note(f"kubectl {line}", [done.exit, printed, self._shown(done.stderr)])
 
     def _shown(self, text: str) -> str:
-        return GAP.sub("  ", AGE.sub("<age>", self.names.text(text).replace(self.ns, "<ns>"))).rstrip()
+        text = DATE.sub("<date>", self.names.text(text)).replace(self.ns, "<ns>")
+        return GAP.sub("  ", REPEATED.sub("", AGE.sub("<age>", text))).rstrip()
 
     # -- seeing ----------------------------------------------------------------------------------------------------
 
@@ -184,6 +213,33 @@ class Workplace(Place):
 
         return Hold(f"there are {count} pods {phase or ''} {labels or ''}", holds, seen)
 
+    def going(self, what: str) -> Hold:
+        def seen() -> Any:
+            return self.read(what)["metadata"]
+
+        return Hold(f"{what} is being deleted", lambda: "deletionTimestamp" in seen(), seen)
+
+    def going_pods(self, count: int) -> Hold:
+        """So many pods are being deleted, and their containers have stopped: somebody's finalizer holds them."""
+
+        def seen() -> list[Object]:
+            return [each for each in self.pods() if "deletionTimestamp" in each["metadata"]]
+
+        def stopped(pod: Object) -> bool:
+            return pod["status"]["phase"] in ("Succeeded", "Failed")
+
+        return Hold(
+            f"{count} pods are being deleted", lambda: [stopped(each) for each in seen()] == [True] * count, seen
+        )
+
+    def untainted(self, node: str) -> Hold:
+        """It has no taint but that of the story."""
+
+        def taints() -> list[Object]:
+            return [each for each in self.read(f"nodes/{node}")["spec"].get("taints") or () if each["key"] != "story"]
+
+        return Hold(f"{node} is free of taints", lambda: not taints(), taints)
+
     def gone(self, *what: str) -> Hold:
         def left() -> list[str]:
             return [each for each in what if self.get(self.at(each)).status != 404]
@@ -209,25 +265,51 @@ class Workplace(Place):
 
     # -- comparing -------------------------------------------------------------------------------------------------
 
-    def stop(self, title: str, *holds: Hold, words: bool = False, patience_s: float = PATIENCE_S) -> None:
-        """Waits for all of it, and for things to settle; then notes what there is. `words`: events by message."""
+    def stop(
+        self,
+        title: str,
+        *holds: Hold,
+        words: bool = False,
+        unsure: Sequence[str] = (),
+        patience_s: float = PATIENCE_S,
+    ) -> None:
+        """Waits for all of it, and for things to settle; then notes what there is.
+
+        `words`: events by message; `unsure`: types of conditions whose reason is a matter of timing on any cluster.
+        """
         deadline_s = time.monotonic() + patience_s
         self.wait(*holds, patience_s=patience_s)
-        before, since_s = self._look(title, words), time.monotonic()
+        before, since_s = self._look(title, unsure), time.monotonic()
         while time.monotonic() - since_s < SETTLE_S:
             assert time.monotonic() < deadline_s + SETTLE_S, f"{title}: it never settled: {json.dumps(before)[:1500]}"
             time.sleep(LOOK_S)
-            now = self._look(title, words)
+            now = self._look(title, unsure)
             if now != before or not all(each.holds() for each in holds):
                 before, since_s = now, time.monotonic()
         self.note(title, before)
+        self._stops.append(Stop(self.notes[-1][1], time.time() - EVENT_S, words))
 
-    def _look(self, title: str, words: bool) -> Object:
+    def finish(self) -> None:
+        """Says of each stop which events there were by then. They are written when there is time, so this is last."""
+        found, since_s = self._events(), time.monotonic()
+        while time.monotonic() - since_s < EVENTS_SETTLE_S:
+            time.sleep(LOOK_S)
+            now = self._events()
+            if len(now) != len(found):
+                found, since_s = now, time.monotonic()
+        for stop in self._stops:
+            stop.picture["events"] = events(
+                [each for each in found if _at_s(each) <= stop.at_s], self.names, stop.words
+            )
+
+    def _events(self) -> list[Object]:
+        return [each for each in self.items(self.at("events")) if event_source(each) not in ELSEWHERE]
+
+    def _look(self, title: str, unsure: Sequence[str]) -> Object:
         found = self._fetched()
         for each in found["pods"]:
             self._since.setdefault(each["metadata"]["uid"], title)
-        found["events"] = [each for each in self.items(self.at("events")) if event_source(each) not in ELSEWHERE]
-        return picture(found, self.names, self._since, words=words)
+        return picture(found, self.names, Look(self._since, frozenset(unsure)))
 
     def _fetched(self) -> dict[str, list[Object]]:
         found: dict[str, list[Object]] = {}
@@ -246,12 +328,19 @@ def _labels(obj: Object) -> dict[str, str]:
     return labels
 
 
+def _at_s(event: Object) -> float:
+    return datetime.fromisoformat(event.get("firstTimestamp") or event["metadata"]["creationTimestamp"]).timestamp()
+
+
 def story(name: str, tell: Callable[[Workplace], None]) -> Story:
     """A story that begins in an empty namespace of its own."""
 
     def told(place: Place) -> None:
         assert isinstance(place, Workplace)
         place.make_namespace()
-        tell(place)
+        try:
+            tell(place)
+        finally:
+            place.finish()
 
     return Story(name, told)

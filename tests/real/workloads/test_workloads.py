@@ -29,9 +29,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture(scope="module")
-def sides(kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sides]:
+def sides(kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory, used_allowances: set[str]) -> Iterator[Sides]:
     with two_clusters(tmp_path_factory.mktemp("workloads"), kube_binaries) as sides:
         yield sides
+    used_allowances |= sides.both.used
 
 
 def test_every_story_is_the_same_at_every_stop(
