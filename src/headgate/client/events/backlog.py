@@ -21,9 +21,10 @@ H = TypeVar("H", bound=Happening)
 
 
 class Waiting(msgspec.Struct, Generic[H]):
-    """A happening, and how often it happened while it waited. Mutable: it counts."""
+    """A happening, since when it waits, and how often it happened meanwhile. Mutable: it counts."""
 
     happening: H
+    since_s: float = 0.0
     count: int = 1
 
 
@@ -43,7 +44,7 @@ class Backlog(Generic[H]):
         if known is not None:
             known.count += 1
         elif self._allowed(happening, now_s):
-            self._waiting[key] = Waiting(happening)
+            self._waiting[key] = Waiting(happening, now_s)
             if len(self._waiting) > self._most:
                 del self._waiting[next(iter(self._waiting))]
                 self.dropped += 1

@@ -93,16 +93,17 @@ class EventWriter:
 
     async def _write(self, waiting: Waiting[Said]) -> bool:
         happening, count = waiting.happening, waiting.count
+        happened_s = time.time() - (time.monotonic() - waiting.since_s)
         told = self._recorder.before(happening)
         if told is not None:
-            body = recorder.repetition(told, happening, time.time(), count)
+            body = recorder.repetition(told, happening, happened_s, count)
             path = EVENTS.object(told.namespace, told.name)
             verdict = await self._writer.write(Request("PATCH", path, "", PATCHES["merge"], msgspec.json.encode(body)))
             if verdict.done:
                 told.count += count
             if verdict.outcome is not Outcome.GONE:
                 return verdict.done
-        event = recorder.event(happening, time.time(), count, happening.name)
+        event = recorder.event(happening, happened_s, count, happening.name)
         if happening.action:
             event |= {"action": happening.action, "reportingInstance": self._instance or happening.component}
         if happening.related is not None:
