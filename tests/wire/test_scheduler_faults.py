@@ -76,11 +76,14 @@ def test_a_leader_that_was_stopped_writes_nothing_any_more_when_it_goes_on(
     config.write_text(SHORT_LEASE)
     wires = [FaultyWire(server, tmp_path) for _ in range(2)]
     with schedulers.load(server, 300, backlog=100) as made:
+        made.allowed = 30  # else the first is done with all of them before the other has started
         leader = SchedulerProcess(wires[0], tmp_path / "first.log", "--config", str(config))
         try:
             made.wait_until(30, leader)
             other = SchedulerProcess(wires[1], tmp_path / "second.log", "--config", str(config))
             try:
+                made.allowed = made.count
+                made.wait_until(60, leader)
 
                 def taken_over() -> None:
                     made.wait_until(made.audit.bound + 50, other)
