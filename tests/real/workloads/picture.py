@@ -94,12 +94,12 @@ def replica_set(obj: Object, look: Look) -> Object:
     return shown
 
 
-def volume(obj: Object, since: Mapping[str, str]) -> Object:
+def volume(obj: Object, look: Look) -> Object:
     ref = obj["spec"].get("claimRef")
     if ref is not None:
         ref = {key: value for key, value in ref.items() if key not in ("resourceVersion", "namespace")}
         obj = {**obj, "spec": {**obj["spec"], "claimRef": ref}}
-    return owner(obj, since)
+    return owner(obj, look)
 
 
 _SEEN = {"pods": pod, "nodes": node, "replicasets": replica_set, "persistentvolumes": volume}
