@@ -128,6 +128,15 @@ def succeeds_by_its_leader(place: Workplace) -> None:
     place.stop("that is", over(place, reason="SuccessPolicy"), words=True)
 
 
+def succeeds_while_others_stop(place: Workplace) -> None:
+    rules = {"rules": [{"succeededIndexes": "0"}]}
+    place.create(indexed("j", STUBBORN, parallelism=3, completions=3, successPolicy=rules))
+    place.wait(numbers(place, active=3, ready=3))
+    succeed(place, *living(place, 0))
+    place.stop("it is about to", place.condition("jobs/j", "SuccessCriteriaMet"), numbers(place, terminating=2))
+    place.stop("it is complete", over(place, reason="SuccessPolicy"), numbers(place, terminating=0))
+
+
 def succeeds_by_number(place: Workplace) -> None:
     rules = {"rules": [{"succeededCount": 2}]}
     place.create(indexed("j", LONG, parallelism=4, completions=4, successPolicy=rules, backoffLimitPerIndex=0))
@@ -150,5 +159,6 @@ STORIES = [
     story("a job tries an index again", tries_an_index_again),
     story("a job ignores failures of an index", ignores_failures_of_an_index),
     story("a job succeeds by its leader", succeeds_by_its_leader),
+    story("a job succeeds while others stop", succeeds_while_others_stop),
     story("a job succeeds by number", succeeds_by_number),
 ]

@@ -144,6 +144,19 @@ def fails_at_once(place: Workplace) -> None:
     place.stop("it has failed", over(place, kind="Failed", reason="BackoffLimitExceeded"), words=True)
 
 
+def waits_for_its_last_pod(place: Workplace) -> None:
+    place.create(job("j", STUBBORN, parallelism=3, completions=3, backoffLimit=0))
+    place.wait(numbers(place, active=3, ready=3))
+    end(place, living(place)[0])
+    place.stop("it is about to fail", place.condition("jobs/j", "FailureTarget"), numbers(place, terminating=2))
+    place.stop("it has failed", over(place, kind="Failed"), numbers(place, terminating=0))
+
+
+def restarts_its_containers(place: Workplace) -> None:
+    place.create(job("j", FAILS, {"restartPolicy": "OnFailure"}, backoffLimit=2))
+    place.stop("too often", over(place, kind="Failed", reason="BackoffLimitExceeded"), place.pods_are(0))
+
+
 def fails_after_a_second_try(place: Workplace) -> None:
     place.create(job("j", FAILS, backoffLimit=1))
     place.stop("one has failed", numbers(place, failed=1))
@@ -260,6 +273,8 @@ STORIES = [
     story("a job is suspended while it runs", is_suspended_while_it_runs),
     story("a job changes its parallelism", changes_its_parallelism),
     story("a job fails at once", fails_at_once),
+    story("a job waits for its last pod", waits_for_its_last_pod),
+    story("a job restarts its containers", restarts_its_containers),
     story("a job fails after a second try", fails_after_a_second_try),
     story("a job replaces a failed pod", replaces_a_failed_pod),
     story("a job takes too long", takes_too_long),

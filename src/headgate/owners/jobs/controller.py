@@ -18,7 +18,7 @@ from headgate.owners.families.claiming import claim
 from headgate.owners.families.family import Family, Key, OwnerKind
 from headgate.owners.jobs import backoff, loose
 from headgate.owners.jobs.bodies import KIND
-from headgate.owners.jobs.members import TRACKING
+from headgate.owners.jobs.members import TRACKING, Members
 from headgate.owners.jobs.spec import is_managed_elsewhere
 from headgate.owners.jobs.status import is_finished
 from headgate.owners.jobs.work import COMPONENT, Work
@@ -26,6 +26,7 @@ from headgate.owners.jobs.work import COMPONENT, Work
 Object = dict[str, Any]
 
 _GATHERING_S: Final = 0.02
+_GATHERING_PER_POD_S: Final = 20e-6
 _POD_FIELDS: Final = pods.FIELDS | {
     "metadata.deletionGracePeriodSeconds",
     "spec.initContainers",
@@ -55,6 +56,7 @@ class Jobs(Controller):
     def __init__(self, draw: Callable[[], str]) -> None:
         self._draw: Final = draw
         self._family: Final = Family(OwnerKind(KIND, JOBS, PODS, COMPONENT))
+        self._members: Final = Members(self._family)
         self._records: Final[dict[str, backoff.Record]] = {}  # by the job's uid
 
     def interests(self) -> Iterable[Interest]:
@@ -67,32 +69,27 @@ class Jobs(Controller):
 
     def removed(self, resource: Resource, namespace: str, name: str, uid: str, now_s: float) -> Iterable[Wake]:
         if resource == PODS:
-            return _soon(self._family.dependent_removed(namespace, name, uid))
+            self._members.drop(uid)
+            return self._soon(self._family.dependent_removed(namespace, name, uid))
         self._records.pop(uid, None)
         self._family.owner_removed(namespace, name, uid)
         return [Wake(_Left(uid))] if self._family.dependents(uid) else ()
 
     def synced(self, resource: Resource, revision: str, now_s: float) -> Iterable[Wake]:
-        return _soon(self._family.synced(revision)) if resource == PODS else ()
+        return self._soon(self._family.synced(revision)) if resource == PODS else ()
 
     def _job_applied(self, job: Object) -> Iterable[Wake]:
-        metadata = job["metadata"]
-        known = self._family.owner((metadata["namespace"], metadata["name"]))
-        if known is not None and known["metadata"]["resourceVersion"] == metadata["resourceVersion"]:
-            return ()  # the echo of a write of ours
         keys = self._family.owner_applied(job)
-        if not is_finished(job):
+        if not keys or not is_finished(job):
             return [Wake(key) for key in keys]
-        return [Wake(_Loose(uid)) for uid, pod in self._left(metadata["uid"]) if loose.is_loose(self._family, pod)]
+        left = sorted(self._family.dependents(job["metadata"]["uid"]).items())
+        return [Wake(_Loose(uid)) for uid, pod in left if loose.is_loose(self._family, pod)]
 
     def _pod_applied(self, pod: Object) -> Iterable[Wake]:
-        wakes = _soon(self._family.dependent_applied(pod))
+        wakes = self._soon(self._family.dependent_applied(pod))
         if loose.is_loose(self._family, pod):
             wakes.append(Wake(_Loose(pod["metadata"]["uid"]), _GATHERING_S))
         return wakes
-
-    def _left(self, job_uid: str) -> list[tuple[str, Object]]:
-        return sorted(self._family.dependents(job_uid).items())
 
     # -- work ------------------------------------------------------------------------------------------------------
 
@@ -118,7 +115,7 @@ class Jobs(Controller):
         if job is None:
             return Done()
         uid = job["metadata"]["uid"]
-        work = Work(self._family, job, self._records.get(uid, _NEW), self._draw, now_s)
+        work = Work(self._family, job, self._members.of(uid), self._records.get(uid, _NEW), self._draw, now_s)
         verdict = yield from work.run()
         if self._open(key) is None:
             self._records.pop(uid, None)
@@ -133,6 +130,10 @@ class Jobs(Controller):
             return None
         return None if is_finished(job) else job
 
+    def _soon(self, keys: Iterable[Key]) -> list[Wake]:
+        """News of pods come in bursts: one work for all of them, and the larger the job, the more of them."""
+        return [Wake(key, _GATHERING_S + _GATHERING_PER_POD_S * self._size(key)) for key in keys]
 
-def _soon(keys: Iterable[Key]) -> list[Wake]:
-    return [Wake(key, _GATHERING_S) for key in keys]
+    def _size(self, key: Key) -> int:
+        job = self._family.owner(key)
+        return 0 if job is None else len(self._family.dependents(job["metadata"]["uid"]))

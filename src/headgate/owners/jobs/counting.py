@@ -82,9 +82,7 @@ def count(spec: JobSpec, tally: Tally, counted: Indexes, members: Collection[Mem
     known_succeeded, known_failed = frozenset(succeeded), frozenset(failed)
     indexes: list[int] = []
     released: list[Member] = []
-    for member in _in_order(spec, members):
-        if not member.is_tracked or not _may_go(spec, member, letting):
-            continue
+    for member in _in_order(spec, (each for each in members if each.is_tracked and _may_go(spec, each, letting))):
         released.append(member)
         if member.phase == "Succeeded" and member.uid not in known_failed:
             if not spec.is_indexed:
@@ -110,4 +108,4 @@ def _in_order(spec: JobSpec, members: Iterable[Member]) -> list[Member]:
 def _may_go(spec: JobSpec, member: Member, letting: Letting) -> bool:
     if letting.all_of_them or member.phase == "Succeeded":
         return True
-    return member.has_failed(spec) and member.uid not in letting.held
+    return not member.is_active and member.has_failed(spec) and member.uid not in letting.held

@@ -13,7 +13,8 @@ import msgspec
 from headgate.kube import conditions
 from headgate.kube.labels import parse_int64
 from headgate.kube.requests import is_sidecar
-from headgate.owners.families.pods import seconds
+from headgate.owners.families.family import Family
+from headgate.owners.families.pods import is_ready, phase_of, seconds
 from headgate.owners.jobs.spec import JobSpec
 
 Object = dict[str, Any]
@@ -26,6 +27,7 @@ INDEX_IGNORED: Final = "batch.kubernetes.io/job-index-ignored-failure-count"
 UNKNOWN: Final = -1
 """The index of a pod that has none."""
 
+_FINISHED: Final = ("Succeeded", "Failed")
 _MAX_INT32: Final = (1 << 31) - 1
 
 
@@ -38,18 +40,13 @@ class Member(msgspec.Struct, frozen=True):
     """It has been told to end, by whomever."""
     is_tracked: bool
     index: int
-
-    @property
-    def is_finished(self) -> bool:
-        return self.phase in ("Succeeded", "Failed")
-
-    @property
-    def is_active(self) -> bool:
-        return not self.is_going and not self.is_finished
+    is_active: bool
+    """It has neither ended nor been told to."""
+    is_ready: bool
 
     @property
     def is_terminating(self) -> bool:
-        return self.is_going and not self.is_finished
+        return self.is_going and self.phase not in _FINISHED
 
     def has_failed(self, spec: JobSpec) -> bool:
         """A pod that is deleted before it ends has failed: it may never get to say so itself."""
@@ -86,17 +83,44 @@ class Member(msgspec.Struct, frozen=True):
 
 
 def member_of(pod: Object, is_leaving: bool) -> Member:
-    metadata = pod["metadata"]
+    """``is_leaving``: it has been told to end, even if the pod that is known does not show it yet."""
+    metadata, phase = pod["metadata"], phase_of(pod)
     index = parse_int64((metadata.get("annotations") or {}).get(INDEX, ""))
+    is_going = is_leaving or "deletionTimestamp" in metadata
     return Member(
         pod,
         metadata["uid"],
         metadata["name"],
-        (pod.get("status") or {}).get("phase", ""),
-        is_leaving or "deletionTimestamp" in metadata,
+        phase,
+        is_going,
         is_tracked(pod),
         UNKNOWN if index is None or index < 0 else index,
+        not is_going and phase not in _FINISHED,
+        is_ready(pod),
     )
+
+
+class Members:
+    """The members of jobs, each read once per state of its pod: large jobs have many pods that did not change."""
+
+    def __init__(self, family: Family) -> None:
+        self._family: Final = family
+        self._read: Final[dict[str, Member]] = {}
+
+    def of(self, job_uid: str) -> list[Member]:
+        """By name."""
+        found = [self._member(uid, pod) for uid, pod in self._family.dependents(job_uid).items()]
+        found.sort(key=lambda each: each.name)
+        return found
+
+    def drop(self, uid: str) -> None:
+        self._read.pop(uid, None)
+
+    def _member(self, uid: str, pod: Object) -> Member:
+        known, is_leaving = self._read.get(uid), self._family.is_leaving(uid)
+        if known is None or known.pod is not pod or known.is_going != is_leaving:
+            known = self._read[uid] = member_of(pod, is_leaving)
+        return known
 
 
 def is_tracked(pod: Object) -> bool:

@@ -21,12 +21,11 @@ _PHASES: Final = {"Pending": 0, "Unknown": 1, "Running": 2}
 def rank(member: Member) -> Rank:
     """The smallest goes first."""
     pod = member.pod
-    ready = pods.is_ready(pod)
     return (
         bool((pod.get("spec") or {}).get("nodeName")),
         _PHASES.get(member.phase, 0),
-        ready,
-        _youngest_first(pods.ready_since_s(pod)) if ready else 0.0,
+        member.is_ready,
+        _youngest_first(pods.ready_since_s(pod)) if member.is_ready else 0.0,
         *_restarts(pod),
         _youngest_first(pods.seconds(pod["metadata"].get("creationTimestamp"))),
         member.name,

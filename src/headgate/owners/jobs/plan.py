@@ -73,17 +73,23 @@ def _taken(spec: JobSpec, sums: Sums, members: Iterable[Member]) -> Indexes:
 
 def _least(spec: JobSpec, active: Iterable[Member], at_least: int) -> list[Member]:
     """The active pods to end: those with the same or no index, then the least until there are enough."""
-    ranked = sorted(active, key=rank)
-    if not spec.is_indexed:
-        return ranked[:at_least]
     ends: list[Member] = []
+    kept = list(active)
+    if spec.is_indexed:
+        ends, kept = _without_doubles(spec, kept)
+    missing = at_least - len(ends)
+    return ends + sorted(kept, key=rank)[:missing] if missing > 0 else ends
+
+
+def _without_doubles(spec: JobSpec, active: list[Member]) -> tuple[list[Member], list[Member]]:
+    """Who has to go, and who stays: of each index the pod that is furthest."""
+    ends = [each for each in active if not each.is_valid(spec)]
     kept: dict[int, Member] = {}
-    for each in ranked:
-        if not each.is_valid(spec):
-            ends.append(each)
-            continue
-        other = kept.pop(each.index, None)
-        if other is not None:
-            ends.append(other)
-        kept[each.index] = each
-    return ends + list(kept.values())[: max(0, at_least - len(ends))]
+    for each in active:
+        if each.is_valid(spec):
+            other = kept.get(each.index)
+            if other is not None:
+                each, other = (each, other) if rank(other) < rank(each) else (other, each)
+                ends.append(other)
+            kept[each.index] = each
+    return ends, list(kept.values())

@@ -1,6 +1,6 @@
 """What a Job's pods amount to, with those that ended but are not in the status yet.
 
-One pass over the pods; everything that decides (``ending.py``, ``plan.py``) looks at the result and not at pods again.
+A few passes over the pods; everything that decides (``ending.py``, ``plan.py``) looks at the result, not at pods again.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 
-from headgate.owners.families import pods
 from headgate.owners.jobs import policies
 from headgate.owners.jobs.counting import Tally
 from headgate.owners.jobs.indexes import NONE, Indexes
@@ -41,15 +40,15 @@ class Sums(msgspec.Struct, frozen=True):
 
 def add_up(spec: JobSpec, status: Mapping[str, Any], tally: Tally, members: Collection[Member]) -> Sums:
     active = tuple(each for each in members if each.is_active)
-    tracked = [each for each in members if each.is_tracked and each.is_valid(spec)]
+    tracked = [each for each in members if each.is_tracked and not each.is_active and each.is_valid(spec)]
     succeeded, failed = frozenset(tally.uncounted_succeeded), frozenset(tally.uncounted_failed)
     new_succeeded = tuple(each for each in tracked if each.phase == "Succeeded" and each.uid not in succeeded)
     new_failed = tuple(each for each in tracked if each.has_failed(spec) and each.uid not in failed)
     counting = sum(policies.match(spec.failure_rules, each).counts for each in new_failed)
     sums = Sums(
         active,
-        sum(pods.is_ready(each.pod) for each in active),
-        sum(each.is_terminating for each in members),
+        sum(each.is_ready for each in active),
+        sum(each.is_terminating for each in members if each.is_going),
         new_succeeded,
         new_failed,
         tally.succeeded + len(new_succeeded) + len(succeeded),

@@ -22,7 +22,7 @@ from headgate.owners.jobs import backoff, counting, ending, loose, status
 from headgate.owners.jobs.bodies import KIND, pod_body
 from headgate.owners.jobs.counting import Letting, read_tally
 from headgate.owners.jobs.ending import Ending
-from headgate.owners.jobs.members import Member, member_of
+from headgate.owners.jobs.members import Member
 from headgate.owners.jobs.plan import Plan, plan
 from headgate.owners.jobs.spec import read
 from headgate.owners.jobs.status import Standing
@@ -42,6 +42,7 @@ class Work:
         self,
         family: Family,
         job: Object,
+        members: list[Member],
         record: backoff.Record,
         draw: Callable[[], str],
         now_s: float,
@@ -52,9 +53,7 @@ class Work:
         self._now_s: Final = now_s
         self._now: Final = format_time(now_s)
         self._spec: Final = read(job)
-        uid = job["metadata"]["uid"]
-        there = sorted(family.dependents(uid).values(), key=lambda pod: str(pod["metadata"]["name"]))
-        self._members: Final = [member_of(each, family.is_leaving(each["metadata"]["uid"])) for each in there]
+        self._members: Final = members
         self._status: Object = dict(job.get("status") or {})
         self._tally: Final = read_tally(self._status)
         self._sums: Final = add_up(self._spec, self._status, self._tally, self._members)
@@ -127,7 +126,7 @@ class Work:
         ended = gone + leaving
         return Standing(
             standing.active - len(ended),
-            standing.ready - sum(pods.is_ready(each.pod) for each in ended),
+            standing.ready - sum(each.is_ready for each in ended),
             standing.terminating + len(leaving),
         )
 
