@@ -36,8 +36,9 @@ class Entry(msgspec.Struct, frozen=True):
     nomination: Nomination
 
     @property
-    def order(self) -> tuple[int, tuple[int, float, str]]:
-        return self.nomination.assignment.borrow, self.waiter.order
+    def order(self) -> tuple[bool, int, tuple[int, float, str]]:
+        """Those for whom others went come first, so that what was freed is theirs after a restart, too."""
+        return not self.waiter.is_preemptor, self.nomination.assignment.borrow, self.waiter.order
 
 
 class Cycle:
@@ -196,21 +197,23 @@ class Cycle:
             )
             self._effects.append(Evict(holder.key, holder.uid, names.BY_PREEMPTION, message, target.reason, waiter.key))
         self._claim(waiter, assignment.usage)
-        self._wait_for_others(entry, f"{assignment.message}. Pending the preemption of {len(targets)} workload(s)")
+        said = f"{assignment.message}. Pending the preemption of {len(targets)} workload(s)"
+        self._wait_for_others(entry, Reason(names.WAITING_FOR_PREEMPTED, said))
 
     def _defer(self, entry: Entry, claim: Claim | None) -> None:
         """Nothing to be done but to wait. Who evicted others for it keeps what they leave; who did not has no more
         right to it than others, once the round is over."""
-        usage = entry.nomination.assignment.usage
-        if claim is not None:
+        usage, message = entry.nomination.assignment.usage, entry.nomination.assignment.message
+        if claim is not None or entry.waiter.is_preemptor:
             self._claim(entry.waiter, usage)
-        else:
-            self._hold_for_a_round(entry.queue.name, usage)
-        message = entry.nomination.assignment.message
-        self._wait_for_others(entry, f"{message}. Pending the release of quota by evicted workload(s)")
+            pending = Reason(names.WAITING_FOR_PREEMPTED, message)
+            self._wait_for_others(entry, self._told.get(entry.waiter.key) or _shown(entry.waiter) or pending)
+            return
+        self._hold_for_a_round(entry.queue.name, usage)
+        said = f"{message}. Pending the release of quota by evicted workload(s)"
+        self._wait_for_others(entry, Reason(names.WAITING_FOR_QUOTA, said))
 
-    def _wait_for_others(self, entry: Entry, message: str) -> None:
-        reason = Reason(names.WAITING_FOR_PREEMPTED, message)
+    def _wait_for_others(self, entry: Entry, reason: Reason) -> None:
         self._has_moved = True
         self._queueing.stall(entry.waiter, reason, self._helpers(entry), sticks=True)
         self._tell(entry.waiter, reason)
@@ -237,7 +240,8 @@ class Cycle:
             self._tried[entry.waiter.key] = assignment.tried
             self._remember_short(entry)
         self._skipped.append(entry)
-        self._tell(entry.waiter, Reason(names.WAITING_FOR_QUOTA, NO_LONGER_FITS))
+        if claim is None:
+            self._tell(entry.waiter, Reason(names.WAITING_FOR_QUOTA, NO_LONGER_FITS))
 
     def _keep_place(self, entry: Entry) -> bool:
         """A queue that cannot always take back what it lent lets nobody else have it in this round."""
@@ -306,6 +310,11 @@ class Cycle:
         node = self._book.now.queue(queue)
         listed = [queue] if node is None else [each.name for each in node.path()]
         return "/" + "/".join(reversed(listed))
+
+
+def _shown(waiter: Waiter) -> Reason | None:
+    shown = waiter.workload.conditions.get(names.QUOTA_RESERVED)
+    return Reason(shown.reason, shown.message) if shown is not None and waiter.is_preemptor else None
 
 
 def _since_s(waiter: Waiter) -> float:

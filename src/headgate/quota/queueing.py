@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from headgate.quota import names
 from headgate.quota.workload import Workload
 from headgate.waiting.heap import Heap
 from headgate.waiting.lot import ParkingLot
@@ -37,6 +38,11 @@ class Waiter(msgspec.Struct, frozen=True):
     @property
     def order(self) -> tuple[int, float, str]:
         return -self.workload.priority, self.order_s, self.workload.uid
+
+    @property
+    def is_preemptor(self) -> bool:
+        """Whether the API shows that others were told to go for it: so an engine that starts anew knows."""
+        return self.workload.lacks(names.QUOTA_RESERVED, names.WAITING_FOR_PREEMPTED)
 
 
 class Reason(msgspec.Struct, frozen=True):
@@ -136,6 +142,8 @@ class Queueing:
         failed = line.failed.get(waiter.shape)
         if failed is None or waiter.order < failed:
             self._activate(waiter.queue, line, waiter.shape)
+        if waiter.is_preemptor and not line.strict and not line.sticky:
+            line.sticky = waiter.key
         head = self.head(waiter.queue)
         if line.stalled and head is not None and head.key != line.stalled:
             self._unstall(waiter.queue, line)
