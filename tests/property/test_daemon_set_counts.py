@@ -8,6 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from embedded import all_schemas
 from headgate.kube.timestamps import format_time
 from headgate.owners import effects
 from headgate.owners.daemon_sets.board import Board
@@ -15,11 +16,13 @@ from headgate.owners.daemon_sets.controller import DaemonSets
 from headgate.owners.daemon_sets.placement import Node, placement_of, target_of
 from headgate.owners.daemon_sets.rolling import Limits, replace
 from headgate.owners.daemon_sets.spots import Pod, Rules, Turn
+from headgate.owners.deployments.hashing import TemplateHash
 from headgate.owners.effects import Create, Delete
 from property.drawn_worlds import Drawn, chooser
 from unit.owners.hollow_kubelet import finish, pods, run
 
 Object = dict[str, Any]
+hashed = TemplateHash(all_schemas())
 SETS = "/apis/apps/v1/namespaces/a/daemonsets"
 LABELS = {"app": "log"}
 T0_S = 1_700_000_000
@@ -118,7 +121,7 @@ def test_an_update_in_any_order_of_events_keeps_to_its_limits(
     limits: dict[str, int], acts: list[int], tape: list[int]
 ) -> None:
     numbers = count()
-    world, choose = Drawn(lambda: DaemonSets(lambda: f"{next(numbers):05}")), chooser(tape)
+    world, choose = Drawn(lambda: DaemonSets(lambda: f"{next(numbers):05}", hashed)), chooser(tape)
     world.server.post("/api/v1/namespaces", {"metadata": {"name": "a"}})
     for name in NAMES:
         world.server.post("/api/v1/nodes", {"metadata": {"name": name}})

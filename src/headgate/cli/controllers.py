@@ -72,7 +72,7 @@ def make_controllers(authority: str, patience: Patience) -> list[Controller]:
         StorageProtection(),
         EphemeralClaims(),
         Budgets(),
-        DaemonSets(draw),
+        DaemonSets(draw, template_hash()),
     ]
 
 

@@ -7,15 +7,18 @@ from typing import Any
 
 import pytest
 
+from embedded import all_schemas
 from headgate.kube.resource import PODS as POD_RESOURCE
 from headgate.owners.daemon_sets.controller import DaemonSets
 from headgate.owners.daemon_sets.placement import target_of
+from headgate.owners.deployments.hashing import TemplateHash
 from headgate.owners.effects import Answer, Create, Effect
 from unit.owners.hollow_kubelet import PODS, finish, pods, report
 from unit.owners.hollow_kubelet import run as run_pods
 from unit.owners.world import World
 
 Object = dict[str, Any]
+hashed = TemplateHash(all_schemas())
 SETS = "/apis/apps/v1/namespaces/a/daemonsets"
 REVISIONS = "/apis/apps/v1/namespaces/a/controllerrevisions"
 NODES = "/api/v1/nodes"
@@ -24,7 +27,7 @@ LABELS = {"app": "log"}
 
 def a_world(nodes: int = 3, burst: int = 250) -> World:
     numbers = count(1)
-    world = World(lambda: DaemonSets(lambda: f"{next(numbers):05}", burst))
+    world = World(lambda: DaemonSets(lambda: f"{next(numbers):05}", hashed, burst))
     world.server.post("/api/v1/namespaces", {"metadata": {"name": "a"}})
     for number in range(nodes):
         add_node(world, f"n{number}")

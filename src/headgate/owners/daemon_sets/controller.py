@@ -30,6 +30,7 @@ from headgate.owners.revisions import REVISION_LABEL, Keep, Record, Recorded, Re
 
 Object = dict[str, Any]
 Problem = str | None
+Hash = Callable[[Object, int | None], str]
 
 COMPONENT: Final = "daemonset-controller"
 BURST: Final = 250
@@ -53,8 +54,10 @@ class _Round(msgspec.Struct):
 class DaemonSets(Controller):
     name = "daemon-sets"
 
-    def __init__(self, draw: Callable[[], str], burst: int = BURST) -> None:
+    def __init__(self, draw: Callable[[], str], hashed: Hash, burst: int = BURST) -> None:
+        """``hashed`` gives the hash of a template that was found to be taken so many times, which may be never."""
         self._draw = draw
+        self._hashed = hashed
         self._burst = burst
         self._nodes: Final[dict[str, Node]] = {}
         self._boards: Final[dict[str, Board]] = {}  # by the uid of the DaemonSet
@@ -197,7 +200,7 @@ class DaemonSets(Controller):
             case Record(number):
 
                 def make_revision(collisions: int) -> Object:
-                    hash_ = revisions.data_hash(data, collisions)
+                    hash_ = self._hashed(owner["spec"]["template"], collisions or None)
                     return revisions.new_revision(owner, KIND, number, hash_, REVISION_LABEL)
 
                 recorded = yield from revisions.record(make_revision, collisions)
