@@ -14,6 +14,7 @@ from embedded import Embedded, Reply
 from headgate.kube.resource import PODS, Resource
 from headgate.kube.timestamps import format_time
 from headgate.owners.contract import Controller, Done, Interest, Steps, Wake
+from headgate.owners.daemon_sets.placement import target_of
 
 Object = dict[str, Any]
 ENDS = "test.example/ends"
@@ -33,6 +34,7 @@ class Kubelet(Controller):
 
     def interests(self) -> Iterable[Interest]:
         fields = {"metadata.annotations", "metadata.deletionTimestamp", "spec.nodeName", "spec.schedulingGates"}
+        fields.add("spec.affinity")
         return (Interest(PODS, frozenset({*fields, "status.phase"})),)
 
     def applied(self, resource: Resource, obj: Object, now_s: float) -> Iterable[Wake]:
@@ -58,7 +60,7 @@ class Kubelet(Controller):
         if HELD in annotations or spec.get("schedulingGates"):
             return
         if not spec.get("nodeName"):
-            target = {"kind": "Node", "name": self._node}
+            target = {"kind": "Node", "name": target_of(pod) or self._node}
             self._server.post(
                 f"{path}/binding", {"metadata": {"name": metadata["name"], "uid": metadata["uid"]}, "target": target}
             )
