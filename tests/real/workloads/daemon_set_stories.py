@@ -202,11 +202,10 @@ def waits_to_be_available(place: Workplace) -> None:
 def keeps_some_history(place: Workplace) -> None:
     nodes(place, "a")
     place.create(daemon_set(place, revisionHistoryLimit=1))
-    place.wait(up(place, 1))
+    place.stop("there is no history yet", up(place, 1))
     for tag in ("2", "3", "4"):
         place.change(SET, image(IMAGE.replace(":1", f":{tag}")))
-        place.wait(up(place, 1), place.pods_are(1, "Running"))
-    place.stop("one old revision is left", up(place, 1))
+        place.stop(f"one old revision is left: {tag}", up(place, 1), place.pods_are(1, "Running"))
 
 
 def moves(place: Workplace) -> None:
