@@ -75,8 +75,16 @@ def autoscaled(place: Workplace) -> None:
 
 def drained(place: Workplace) -> None:
     home = place.own_nodes("a", "b")
+    apart = {
+        "maxSkew": 1,
+        "topologyKey": "kubernetes.io/hostname",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "nodeTaintsPolicy": "Honor",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+    }
+    place.wait(*(place.condition(f"nodes/{place.ns}-{each}", "Ready") for each in "ab"))
     place.create(
-        deployment("web", template("web", **home), replicas=2),
+        deployment("web", template("web", topologySpreadConstraints=[apart], **home), replicas=2),
         workload("DaemonSet", "agent", template("agent", **home)),
         {**workload("Pod", "alone"), "apiVersion": "v1", "spec": template("alone", **home)["spec"]},
     )
@@ -108,12 +116,15 @@ def shown(place: Workplace) -> None:
         workload("DaemonSet", "agent"),
         job("work", completions=2, completionMode="Indexed"),
         cron_job("tick"),
+    )
+    place.wait(place.status("deployments/web", readyReplicas=2, availableReplicas=2))
+    place.create(
         {
             "apiVersion": "policy/v1",
             "kind": "PodDisruptionBudget",
             "metadata": {"name": "keep"},
             "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}},
-        },
+        }
     )
     place.stop(
         "all are up",

@@ -58,6 +58,8 @@ def owner(obj: Object, look: Look) -> Object:
 def pod(obj: Object, look: Look) -> Object:
     status, spec = obj.get("status") or {}, dict(obj["spec"])
     spec.pop("nodeName", None)
+    if "volumes" in spec:  # those that claims are made for come in the order of one of Go's maps
+        spec["volumes"] = _in_order(spec["volumes"])
     conditions = {each["type"]: each for each in status.get("conditions") or ()}
     scheduled = conditions.get("PodScheduled", {})
     return {

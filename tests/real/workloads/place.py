@@ -132,7 +132,9 @@ class Workplace(Place):
         """Makes nodes that no other story's pods go to; the part of a pod's spec that sends it there."""
         mine = {"key": "story", "value": self.ns}
         for each in names:
-            metadata = {"name": f"{self.ns}-{each}", "labels": {HOLLOW: "true", "story": self.ns}}
+            name = f"{self.ns}-{each}"
+            labels = {HOLLOW: "true", "story": self.ns, "kubernetes.io/hostname": name}
+            metadata = {"name": name, "labels": labels}
             self.create({"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": {"taints": [mine | NO_NEW]}})
         return {"nodeSelector": {"story": self.ns}, "tolerations": [mine | {"operator": "Equal"} | NO_NEW]}
 

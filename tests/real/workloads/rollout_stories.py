@@ -64,12 +64,15 @@ def restarted(place: Workplace) -> None:
 
 
 def stuck(place: Workplace) -> None:
-    place.create(deployment("web", replicas=2, progressDeadlineSeconds=3))
+    place.create(deployment("web", replicas=2))
     place.kubectl("rollout status deployment/web", "last")
-    place.change("deployments/web", {"spec": {"template": {"spec": {"nodeSelector": {"no": "such"}}}}})
+    nowhere = {"spec": {"nodeSelector": {"no": "such"}}}
+    place.change("deployments/web", {"spec": {"progressDeadlineSeconds": 3, "template": nowhere}})
     place.stop("it gives up", place.condition(*PROGRESSING, "False", "ProgressDeadlineExceeded"))
     place.kubectl("rollout status deployment/web", "last")
+    place.change("deployments/web", {"spec": {"progressDeadlineSeconds": 600}})
     place.kubectl("rollout undo deployment/web")
+    place.wait(place.condition(*PROGRESSING, "True", "NewReplicaSetAvailable"))
     place.kubectl("rollout status deployment/web", "last")
     place.stop("it is back", place.status("deployments/web", readyReplicas=2, updatedReplicas=2, replicas=2))
 
