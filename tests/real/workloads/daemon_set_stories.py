@@ -6,7 +6,7 @@ from typing import Any
 
 from harness.stories import Object
 from headgate.nodes.wishes import HOLLOW
-from real.workloads.manifests import IMAGE, small_pods_only, template, workload
+from real.workloads.manifests import IMAGE, rich_template, small_pods_only, template, workload
 from real.workloads.place import Hold, Workplace, story
 
 SET = "daemonsets/log"
@@ -225,6 +225,19 @@ def is_refused(place: Workplace) -> None:
     place.stop("pods are refused", place.event("FailedCreate"), place.status(SET, desiredNumberScheduled=3))
 
 
+def nowhere(pods: Object) -> Object:
+    pods["spec"]["nodeSelector"] = {ROLE: "none"}
+    return pods
+
+
+def is_named_by_its_template(place: Workplace) -> None:
+    place.create(workload("DaemonSet", "log", nowhere(rich_template("log"))))
+    place.stop("there is a revision", place.status(SET, desiredNumberScheduled=0))
+    (revision,) = place.items(place.at("controllerrevisions"))
+    place.note("its name, letter by letter", list(revision["metadata"]["name"]))
+    place.note("its hash, letter by letter", list(revision["metadata"]["labels"]["controller-revision-hash"]))
+
+
 STORIES = [
     story("a daemon set runs everywhere", runs_everywhere),
     story("a daemon set follows the nodes", follows_nodes),
@@ -241,4 +254,5 @@ STORIES = [
     story("a daemon set keeps some history", keeps_some_history),
     story("a daemon set moves to other nodes", moves),
     story("a daemon set is refused its pods", is_refused),
+    story("a daemon set names its revision by its template", is_named_by_its_template),
 ]

@@ -58,3 +58,26 @@ def small_pods_only() -> Object:
     """A LimitRange that refuses pods of more than one processor."""
     limits = [{"type": "Pod", "max": {"cpu": "1"}}]
     return {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "small"}, "spec": {"limits": limits}}
+
+
+def rich_template(app: str) -> Object:
+    """Pods with something of everything, for hashes that are made of all of it."""
+    probe = {"httpGet": {"path": "/<live>&", "port": "web"}, "periodSeconds": 7}
+    pods = template(app, {"start-after": "1s", "example.com/note": "a < b & c > d, \u00e9\u2028"})
+    pods["spec"] |= {
+        "securityContext": {"runAsUser": 1000, "fsGroup": 2000},
+        "tolerations": [{"key": "example.com/k", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30}],
+        "topologySpreadConstraints": [
+            {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": {}}
+        ],
+        "volumes": [{"name": "tmp", "emptyDir": {"sizeLimit": "1500Mi"}}, {"name": "cm", "configMap": {"name": "c"}}],
+    }
+    pods["spec"]["containers"][0] |= {
+        "args": ["--rate=0.5", '"quoted"\n'],
+        "env": [{"name": "A", "value": "1"}, {"name": "B", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
+        "ports": [{"name": "web", "containerPort": 8080}],
+        "livenessProbe": probe,
+        "resources": {"requests": {"cpu": "100m", "memory": "0.5Gi"}, "limits": {"example.com/device": "2"}},
+        "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],
+    }
+    return pods

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from harness.stories import Object
-from real.workloads.manifests import IMAGE, small_pods_only, stateful_set, template
+from real.workloads.manifests import IMAGE, rich_template, small_pods_only, stateful_set, template
 from real.workloads.place import Hold, Workplace, story
 
 SET = "statefulsets/db"
@@ -190,6 +190,14 @@ def is_refused(place: Workplace) -> None:
     place.stop("pods are refused", place.event("FailedCreate"), place.status(SET, replicas=0), words=True)
 
 
+def is_named_by_its_template(place: Workplace) -> None:
+    place.create(stateful_set("db", rich_template("db"), replicas=0))
+    place.stop("there is a revision", place.status(SET, replicas=0))
+    (revision,) = place.items(place.at("controllerrevisions"))
+    place.note("its name, letter by letter", list(revision["metadata"]["name"]))
+    place.note("its hash, letter by letter", list(revision["metadata"]["labels"]["controller.kubernetes.io/hash"]))
+
+
 STORIES = [
     story("a stateful set starts in order and scales down", starts_in_order),
     story("a stateful set waits for its first member", waits_for_the_first),
@@ -206,4 +214,5 @@ STORIES = [
     story("a stateful set takes the claims of a pod along", lets_claims_go_with_a_pod),
     story("a stateful set takes orphans over", takes_orphans_over),
     story("a stateful set is refused its pods", is_refused),
+    story("a stateful set names its revision by its template", is_named_by_its_template),
 ]
