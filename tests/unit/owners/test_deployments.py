@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from headgate.kube.resource import REPLICA_SETS
 from headgate.owners.deployments.controller import Deployments
 from headgate.owners.replica_sets.controller import ReplicaSets
 from unit.owners.workloads import (
@@ -90,7 +91,7 @@ def texts(world: World) -> list[str]:
 
 def test_a_deployment_makes_a_replica_set_and_tells_when_it_is_available(world: World) -> None:
     put(world, DEPLOYMENTS, a_deployment())
-    world.settle()
+    world.settle(deaf=(REPLICA_SETS,))
     assert told(world)["Progressing"] == ("True", "NewReplicaSetCreated")
     world.advance(A_WHILE_S)
     assert told(world) == {

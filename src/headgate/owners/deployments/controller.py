@@ -32,15 +32,16 @@ _Part = Generator[Effect, Answer, Verdict | None]
 KIND: Final = GroupVersionKind("apps", "v1", "Deployment")
 _COMPONENT: Final = "deployment-controller"
 _OWNER: Final = OwnerKind(KIND, DEPLOYMENTS, REPLICA_SETS, _COMPONENT)
-_SOON_S: Final = 0.01
+SOON_S: Final = 0.01
 """ReplicaSets report in bursts: what they say within this time is looked at in one go."""
 
 
 class Deployments(Controller):
     name = "deployments"
 
-    def __init__(self, hashed: Hash) -> None:
+    def __init__(self, hashed: Hash, soon_s: float = SOON_S) -> None:
         self._hashed = hashed
+        self._soon_s = soon_s
         self._family: Final = Family(_OWNER)
         self._pods: Final = pods.PodCounts()
 
@@ -53,7 +54,7 @@ class Deployments(Controller):
         if resource == PODS:
             return self._concerned(self._pods.applied(obj))
         if resource == REPLICA_SETS:
-            return [Wake(key, _SOON_S) for key in self._family.dependent_applied(obj)]
+            return [Wake(key, self._soon_s) for key in self._family.dependent_applied(obj)]
         return map(Wake, self._family.owner_applied(obj))
 
     def removed(self, resource: Resource, namespace: str, name: str, uid: str, now_s: float) -> Iterable[Wake]:
@@ -74,7 +75,7 @@ class Deployments(Controller):
             reference = None if known is None else controller_of(known)
             key = None if reference is None else self._family.key_of(str(reference.get("uid")))
             if key is not None:
-                wakes.append(Wake(key, _SOON_S))
+                wakes.append(Wake(key, self._soon_s))
         return wakes
 
     # -- work ------------------------------------------------------------------------------------------------------

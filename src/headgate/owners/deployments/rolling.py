@@ -65,11 +65,18 @@ def fences(deployment: Object) -> Fences:
 
 
 def new_size(deployment: Object, sets: Sequence[ReplicaSet], new_replicas: int) -> int:
-    """How large the new ReplicaSet, now of ``new_replicas``, may become; ``sets`` are all, the new one included."""
+    """How large the new ReplicaSet, now of ``new_replicas``, may become; ``sets`` are all, the new one included.
+
+    Pods that were not told to go yet take their room, and while a ReplicaSet has not done what it was last told nobody
+    knows how many those are: it grows only when all of them have. Upstream goes by the sizes alone, so that for moments
+    there may be more pods than the surge allows.
+    """
     limit = fences(deployment)
     if not is_rolling(deployment):
         return limit.wanted
-    room = limit.most - total(sets)
+    if any(each.generation > each.observed_generation for each in sets):
+        return new_replicas
+    room = limit.most - sum(max(each.replicas, each.counted) for each in sets)
     return new_replicas if room <= 0 else new_replicas + min(room, limit.wanted - new_replicas)
 
 
@@ -83,7 +90,7 @@ def shrink_old(deployment: Object, old: Sequence[ReplicaSet], new: ReplicaSet) -
     """In order. A ReplicaSet that gives up unavailable replicas and then available ones comes twice."""
     olds = oldest_first(active(old))
     limit = fences(deployment)
-    room = total(olds) + new.replicas - limit.least_available - (new.replicas - new.available)
+    room = total(olds) + min(new.available, new.replicas) - limit.least_available
     if not olds or room <= 0:
         return []
     sizes = {each.uid: each.replicas for each in olds}
@@ -98,7 +105,9 @@ def shrink_old(deployment: Object, old: Sequence[ReplicaSet], new: ReplicaSet) -
         if by > 0:
             shrink(each, by)
             room -= by
-    spare = sum(each.available for each in olds) + new.available - limit.least_available
+    # What a ReplicaSet last said may be older than what it was told since: it will not keep more than that.
+    available = min(new.available, new.replicas) + sum(min(each.available, sizes[each.uid]) for each in olds)
+    spare = available - limit.least_available
     for each in olds:
         by = min(sizes[each.uid], spare)
         if by > 0:

@@ -107,7 +107,8 @@ class Family:
         if known is not None and known["metadata"]["uid"] != obj["metadata"]["uid"]:
             self.owner_removed(*key, known["metadata"]["uid"])
             known = None
-        if known is not None and revision_of(known) >= revision_of(obj):
+        # The echo of an own write wakes, too: its answer may have brought a change that nobody has looked at yet.
+        if known is not None and revision_of(known) > revision_of(obj):
             return []
         self._owners[key] = obj
         self._keys[obj["metadata"]["uid"]] = key

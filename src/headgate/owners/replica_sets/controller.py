@@ -35,7 +35,7 @@ _POD_FIELDS: Final = facts.FIELDS | {
     "status.containerStatuses",
     "status.initContainerStatuses",
 }
-_SOON_S: Final = 0.02
+SOON_S: Final = 0.02
 """Pods come and change in bursts: what happens within this time is looked at in one go."""
 
 
@@ -49,9 +49,10 @@ class _Problem(msgspec.Struct, frozen=True):
 class ReplicaSets(Controller):
     name = "replica-sets"
 
-    def __init__(self, draw: Callable[[], str], burst: int = BURST) -> None:
+    def __init__(self, draw: Callable[[], str], burst: int = BURST, soon_s: float = SOON_S) -> None:
         self._draw = draw
         self._burst = burst
+        self._soon_s = soon_s
         self._tally: Final = Tally()
         self._family: Final = Family(_OWNER, self._pod_told)
         self._siblings: Final[dict[str, dict[str, None]]] = {}  # by the uid of who controls them
@@ -64,12 +65,12 @@ class ReplicaSets(Controller):
 
     def applied(self, resource: Resource, obj: Object, now_s: float) -> Iterable[Wake]:
         if resource == PODS:
-            return [Wake(key, _SOON_S) for key in self._family.dependent_applied(obj)]
+            return [Wake(key, self._soon_s) for key in self._family.dependent_applied(obj)]
         return [Wake(key) for key in self._owner_applied(obj)]
 
     def removed(self, resource: Resource, namespace: str, name: str, uid: str, now_s: float) -> Iterable[Wake]:
         if resource == PODS:
-            return [Wake(key, _SOON_S) for key in self._family.dependent_removed(namespace, name, uid)]
+            return [Wake(key, self._soon_s) for key in self._family.dependent_removed(namespace, name, uid)]
         self._family.owner_removed(namespace, name, uid)
         self._tally.owner_removed(uid)
         self._move(uid, None)
@@ -186,4 +187,4 @@ class ReplicaSets(Controller):
     @staticmethod
     def _rest(owner: Object, counts: Counts, now_s: float) -> Verdict:
         next_s = counts.next_available_s(min_ready_s(owner), now_s)
-        return Done() if next_s is None else Later(max(next_s, _SOON_S))
+        return Done() if next_s is None else Later(max(next_s, SOON_S))
