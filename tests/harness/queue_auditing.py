@@ -74,10 +74,8 @@ class QueueAudit(Audit):
     def running(self) -> list[Object]:
         return [pod for pod in list(self.pods.values()) if pod["spec"].get("nodeName")]
 
-    def _take(self, kind: str, pod: Object) -> None:
-        super()._take(kind, pod)
-        if kind == "ERROR":
-            return
+    def judge(self, kind: str, pod: Object) -> None:
+        super().judge(kind, pod)
         uid = pod["metadata"]["uid"]
         seen = _Seen(gates_of(pod), stamp_of(pod))
         problems = [*self._judge_gates(pod, seen, self._last.get(uid)), *self._count(kind, pod, seen)]

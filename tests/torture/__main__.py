@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from harness.embedded import EmbeddedServer
-from torture import flips, kills, points, queues, schedulers, swaps, watches
+from torture import flips, kills, points, queues, schedulers, swaps, watches, workloads
 
 MEMORY = Path("/dev/shm")
 
@@ -114,6 +114,19 @@ def torture_queues(root: Path, given: argparse.Namespace) -> str:
     )
 
 
+def torture_workloads(root: Path, given: argparse.Namespace) -> str:
+    server = EmbeddedServer(root / "server", flags=("--components", "apiserver,nodes,scheduler"))
+    try:
+        outcome = workloads.run(server, root, given.kills, report=counting("kills of the controllers"))
+    finally:
+        server.disconnect()
+        server.stop()
+    return (
+        f"{outcome.kills} kills of the controllers, {outcome.under_way} with work left, {outcome.pods} pods and "
+        f"{outcome.jobs} jobs: never too many pods and never too few ready ones, every job counted right"
+    )
+
+
 RUNS: dict[str, Callable[[Path, argparse.Namespace], str]] = {
     "points": torture_points,
     "flips": torture_flips,
@@ -122,6 +135,7 @@ RUNS: dict[str, Callable[[Path, argparse.Namespace], str]] = {
     "kills": torture_kills,
     "scheduler": torture_scheduler,
     "queues": torture_queues,
+    "workloads": torture_workloads,
 }
 IN_MEMORY = ("points", "flips")
 
@@ -135,7 +149,9 @@ def main() -> int:
     parser.add_argument("--swaps", type=int, default=100_000, help="compare-and-swap operations in process")
     parser.add_argument("--seconds", type=float, default=120, help="how long to swap over HTTP")
     parser.add_argument("--pause", type=float, default=5, help="the longest pause of the server, in seconds")
-    parser.add_argument("--kills", type=int, default=1_000, help="how often to kill the server, or the scheduler")
+    parser.add_argument(
+        "--kills", type=int, default=1_000, help="how often to kill the server, the scheduler or the controllers"
+    )
     parser.add_argument("--outage", type=float, default=60, help="how long queues have no server, in seconds")
     given = parser.parse_args()
     summary: list[str] = []

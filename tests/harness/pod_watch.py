@@ -1,0 +1,72 @@
+"""Watches every pod of a server from the beginning, on whatever server comes after it, and shows every revision once.
+
+Whoever works on the pods may be killed, cut off or lied to meanwhile: this watch goes straight to the server and
+resumes where it was. What is right and wrong is said by who inherits (``auditing.py``, ``workload_auditing.py``).
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+import time
+from typing import Any
+
+from harness.server import Server
+
+Object = dict[str, Any]
+
+_PODS = "/api/v1/pods"
+_WATCH_S = 2
+
+
+class PodWatch(threading.Thread):
+    def __init__(self, server: Server) -> None:
+        super().__init__(daemon=True)
+        self._server = server
+        self._stopping = False
+        listed = server.request("GET", _PODS).json()
+        assert not listed["items"], "this has to begin before the pods do"
+        self._revision = listed["metadata"]["resourceVersion"]
+        self.pods: dict[str, Object] = {}
+        """As they were last seen, by name."""
+        self.problems: list[str] = []
+
+    def run(self) -> None:
+        while not self._stopping:
+            try:
+                self._watch()
+            except (OSError, http.client.HTTPException, ValueError):
+                time.sleep(0.05)  # the server is away
+
+    def finish(self) -> None:
+        """Stops; raises if anything was wrong at any time."""
+        self._stopping = True
+        self.join(30)
+        assert not self.is_alive()
+        assert not self.problems, self.problems
+
+    def judge(self, kind: str, pod: Object) -> None:
+        """One change: ``ADDED``, ``MODIFIED`` or ``DELETED``; ``pods`` has it already."""
+
+    def _watch(self) -> None:
+        path = f"{_PODS}?watch=1&resourceVersion={self._revision}&timeoutSeconds={_WATCH_S}"
+        watch = self._server.watch(path)
+        try:
+            for line in iter(lambda: watch.lines(1), []):
+                event = json.loads(line[0])
+                self._take(event["type"], event["object"])
+        finally:
+            watch.close()
+
+    def _take(self, kind: str, pod: Object) -> None:
+        if kind == "ERROR":
+            self.problems.append(f"the watch was refused: {pod}")
+            self._stopping = True
+            return
+        self._revision = pod["metadata"]["resourceVersion"]
+        if kind == "DELETED":
+            self.pods.pop(pod["metadata"]["name"], None)
+        else:
+            self.pods[pod["metadata"]["name"]] = pod
+        self.judge(kind, pod)

@@ -1,0 +1,164 @@
+"""Deployments and CronJobs whose controllers die at every write, before it is sent and after it was carried out.
+
+Each story is told once undisturbed and then with one death per telling. While it is told, promises are judged after
+every write: never more pods than allowed, never fewer ready ones than promised, nobody without an owner. In the end
+everybody must have what the undisturbed telling ended with.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from embedded import Embedded
+from headgate.cli.controllers import template_hash
+from headgate.control.zones import find_zone
+from headgate.kube.timestamps import parse_time
+from headgate.owners.contract import Controller
+from headgate.owners.cron_jobs.controller import CronJobs
+from headgate.owners.deployments.controller import Deployments
+from headgate.owners.families import pods as facts
+from headgate.owners.jobs.controller import Jobs
+from headgate.owners.replica_sets.controller import ReplicaSets
+from unit.owners.deaths import Mortal, Story, tell_with_deaths
+from unit.owners.kubelet import ENDS, Kubelet
+from unit.owners.workloads import drawing, get, patch, put
+from unit.owners.world import World
+
+Object = dict[str, Any]
+Judge = Callable[[World], None]
+
+PODS = "/api/v1/namespaces/a/pods"
+APPS = "/apis/apps/v1/namespaces/a"
+BATCH = "/apis/batch/v1/namespaces/a"
+KINDS = (
+    f"{APPS}/deployments",
+    f"{APPS}/replicasets",
+    f"{BATCH}/jobs",
+    f"{BATCH}/cronjobs",
+)
+
+
+def making(judge: Judge) -> Callable[[], Mortal]:
+    def make() -> Mortal:
+        server, draw = Embedded(namespace="a"), drawing()
+        makers: list[Callable[[], Controller]] = [
+            lambda: ReplicaSets(draw),
+            lambda: Deployments(template_hash()),
+            lambda: Jobs(draw),
+            lambda: CronJobs(find_zone),
+            lambda: Kubelet(server),
+        ]
+        world = Mortal(*makers, server=server)
+        world.judge = judge
+        return world
+
+    return make
+
+
+# -- what is seen ----------------------------------------------------------------------------------------------------
+
+
+def pods(world: World) -> list[Object]:
+    found: list[Object] = get(world, PODS)["items"]
+    return found
+
+
+def active(world: World) -> list[Object]:
+    return [pod for pod in pods(world) if facts.is_active(pod)]
+
+
+def ready(world: World) -> int:
+    return sum(facts.is_ready(pod) for pod in active(world))
+
+
+def nobody_is_alone(world: World) -> None:
+    for pod in pods(world):
+        assert any(each.get("controller") for each in pod["metadata"].get("ownerReferences") or ()), pod["metadata"]
+
+
+def ending(world: World) -> Object:
+    """What there is, without the names that were drawn and without times."""
+    owners = {path: [_owner(each) for each in get(world, path)["items"]] for path in KINDS}
+    return {"owners": owners, "pods": Counter(_pod(each) for each in pods(world))}
+
+
+def _owner(obj: Object) -> Object:
+    annotations = {key: value for key, value in (obj["metadata"].get("annotations") or {}).items() if "revision" in key}
+    status = {
+        key: value for key, value in (obj.get("status") or {}).items() if not key.endswith("Time") and key != "active"
+    }
+    if "observedGeneration" in status:  # how many steps it took is nobody's business
+        status["observedGeneration"] = status["observedGeneration"] == obj["metadata"]["generation"]
+    conditions = sorted((each["type"], each["status"], each.get("reason", "")) for each in status.pop("conditions", ()))
+    name = obj["metadata"]["name"]
+    return {"name": name, "annotations": annotations, "status": status, "conditions": conditions}
+
+
+def _pod(pod: Object) -> tuple[Any, ...]:
+    (owner,) = pod["metadata"]["ownerReferences"]
+    image = pod["spec"]["containers"][0]["image"]
+    return owner["kind"], owner["name"], image, facts.phase_of(pod), tuple(pod["metadata"].get("finalizers") or ())
+
+
+# -- stories ---------------------------------------------------------------------------------------------------------
+
+
+def template(image: str = "one", restart: str = "Always", ends: str = "", **labels: str) -> Object:
+    annotations = {"annotations": {ENDS: ends}} if ends else {}
+    spec = {"containers": [{"name": "c", "image": image}], "restartPolicy": restart}
+    return {"metadata": {"labels": labels, **annotations}, "spec": spec}
+
+
+def roll_out(world: Mortal) -> None:
+    strategy = {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 1}}
+    spec = {"replicas": 3, "strategy": strategy, "selector": {"matchLabels": {"app": "web"}}}
+    put(world, f"{APPS}/deployments", {"metadata": {"name": "web"}, "spec": {**spec, "template": template(app="web")}})
+    world.advance(120)
+    patch(world, f"{APPS}/deployments/web", {"spec": {"template": template("two", app="web")}})
+    world.advance(180)
+    patch(world, f"{APPS}/deployments/web", {"spec": {"replicas": 2, "template": template("one", app="web")}})
+    world.advance(180)
+
+
+def rolling_promises(world: World) -> None:
+    nobody_is_alone(world)
+    assert len(active(world)) <= 4
+    done = (get(world, f"{APPS}/deployments/web").get("status") or {}).get("conditions") or ()
+    if any(each["type"] == "Available" and each["status"] == "True" for each in done):
+        assert ready(world) >= 1, "two of three must be ready; one of two"
+
+
+def by_the_clock(world: Mortal) -> None:
+    job = {"spec": {"template": template(restart="Never", ends="Succeeded")}}
+    spec = {"schedule": "*/2 * * * *", "successfulJobsHistoryLimit": 2, "jobTemplate": job}
+    put(world, f"{BATCH}/cronjobs", {"metadata": {"name": "tick"}, "spec": spec})
+    world.advance(500)
+
+
+def never_twice_for_one_time(world: World) -> None:
+    jobs = get(world, f"{BATCH}/jobs")["items"]
+    times = [
+        parse_time(each["metadata"]["annotations"]["batch.kubernetes.io/cronjob-scheduled-timestamp"]) for each in jobs
+    ]
+    assert len(set(times)) == len(times)
+
+
+STORIES: dict[str, tuple[Story, Judge, int]] = {
+    "a deployment that rolls out, and back as it shrinks": (roll_out, rolling_promises, 50),
+    "a cron job and its history": (by_the_clock, never_twice_for_one_time, 30),
+}
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_a_death_at_any_write_breaks_no_promise_and_changes_no_end(name: str) -> None:
+    story, judge, writes = STORIES[name]
+    expected: Object = {}
+    for title, world in tell_with_deaths(making(judge), story):
+        if not expected:
+            expected = ending(world)
+            assert world.writes >= writes, "too little happens in this story"
+        assert ending(world) == expected, title
