@@ -117,8 +117,12 @@ def _metadata(metadata: Object) -> Object:
 
 
 def _status(status: Object, unsure: frozenset[str]) -> Object:
-    found = status.get("conditions")
-    return {**status, "conditions": _conditions(found, unsure)} if found else {**status}
+    shown = dict(status)
+    if status.get("conditions"):
+        shown["conditions"] = _conditions(status["conditions"], unsure)
+    if isinstance(status.get("active"), list):  # references of a CronJob; elsewhere it is a number
+        shown["active"] = [{key: each[key] for key in each if key != "resourceVersion"} for each in status["active"]]
+    return shown
 
 
 def _conditions(conditions: Iterable[Object], unsure: frozenset[str] = frozenset()) -> list[Object]:
