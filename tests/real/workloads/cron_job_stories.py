@@ -42,16 +42,20 @@ def is_due(place: Workplace, hours_ago: int = 3, days: int = 3) -> None:
 
 
 def jobs_are(place: Workplace, count: int, kind: str = "", active: int = 0) -> Hold:
-    """So many Jobs, all of them ended in that way, if one is named; so many are in the books."""
+    """So many Jobs, which ended in that way, or run if none is named; so many are in the books."""
 
-    def seen() -> tuple[list[list[str]], int]:
-        found = place.items(place.at("jobs"))
-        ends = [[each["type"] for each in one["status"].get("conditions") or ()] for one in found]
-        return ends, len((place.read(PATH).get("status") or {}).get("active") or ())
+    def seen() -> tuple[list[Object], int]:
+        found = [each.get("status") or {} for each in place.items(place.at("jobs"))]
+        return found, len((place.read(PATH).get("status") or {}).get("active") or ())
+
+    def is_so(status: Object) -> bool:
+        if not kind:
+            return status.get("ready") == 1
+        return any(each["type"] == kind for each in status.get("conditions") or ())
 
     def holds() -> bool:
-        ends, listed = seen()
-        return len(ends) == count and listed == active and all(not kind or kind in each for each in ends)
+        found, listed = seen()
+        return len(found) == count and listed == active and all(map(is_so, found))
 
     return Hold(f"{count} jobs {kind}, {active} in the books", holds, seen)
 
@@ -68,7 +72,7 @@ def starts_what_was_missed(place: Workplace) -> None:
 def side_by_side(place: Workplace) -> None:
     make(place, LONG)
     is_due(place)
-    place.wait(jobs_are(place, 1, active=1))
+    place.stop("a job runs", jobs_are(place, 1, active=1), place.pods_are(1, "Running"))
     is_due(place, 2)
     place.stop("two jobs run", jobs_are(place, 2, active=2), place.pods_are(2, "Running"))
 
@@ -76,7 +80,7 @@ def side_by_side(place: Workplace) -> None:
 def forbids(place: Workplace) -> None:
     make(place, LONG, concurrencyPolicy="Forbid")
     is_due(place)
-    place.wait(jobs_are(place, 1, active=1))
+    place.stop("a job runs", jobs_are(place, 1, active=1), place.pods_are(1, "Running"))
     is_due(place, 2)
     place.stop(
         "one job runs", jobs_are(place, 1, active=1), place.event("JobAlreadyActive"), place.pods_are(1, "Running")
@@ -86,7 +90,7 @@ def forbids(place: Workplace) -> None:
 def replaces(place: Workplace) -> None:
     make(place, LONG, concurrencyPolicy="Replace")
     is_due(place)
-    place.wait(jobs_are(place, 1, active=1), place.pods_are(1, "Running"))
+    place.stop("a job runs", jobs_are(place, 1, active=1), place.pods_are(1, "Running"))
     is_due(place, 2)
     place.stop(
         "the second job runs",
@@ -107,10 +111,9 @@ def suspended(place: Workplace) -> None:
 
 def keeps_a_few(place: Workplace) -> None:
     make(place, successfulJobsHistoryLimit=1)
-    for hours_ago in (5, 4, 3):
+    for title, hours_ago in (("one", 5), ("another one", 4), ("the last one", 3)):
         is_due(place, hours_ago)
-        place.wait(jobs_are(place, 1, "Complete"), _for(place, hours_ago))
-    place.stop("the last one is left", jobs_are(place, 1, "Complete"), place.event("SuccessfulDelete", "CronJob"))
+        place.stop(f"{title} is left", jobs_are(place, 1, "Complete"), _for(place, hours_ago))
 
 
 def _for(place: Workplace, hours_ago: int) -> Hold:
