@@ -32,10 +32,11 @@ class Freed(msgspec.Struct, frozen=True):
     problem: str | None
 
 
-def free(family: Family, pods: Sequence[Object]) -> Generator[Effect, Answer, Freed]:
+def free(family: Family, pods: Sequence[Object], *, as_known: bool = False) -> Generator[Effect, Answer, Freed]:
+    """``as_known``: only those that have not changed since, because one that ended meanwhile is to be counted."""
     if not pods:
         return Freed(frozenset(), False, None)
-    answers = yield Together(tuple(_patch(each) for each in pods))
+    answers = yield Together(tuple(_patch(each, as_known) for each in pods))
     freed: set[str] = set()
     were_gone, problem = False, None
     for pod, answer in zip(pods, answers.parts, strict=True):
@@ -90,7 +91,9 @@ def free_all_of(family: Family, job_uid: str) -> Steps:
     return Done() if freed.problem is None else Again(freed.problem)
 
 
-def _patch(pod: Object) -> Patch:
+def _patch(pod: Object, as_known: bool) -> Patch:
     metadata = pod["metadata"]
-    body = {"metadata": {"uid": metadata["uid"], "$deleteFromPrimitiveList/finalizers": [TRACKING]}}
-    return Patch(PODS, metadata["namespace"], metadata["name"], body)
+    change: Object = {"uid": metadata["uid"], "$deleteFromPrimitiveList/finalizers": [TRACKING]}
+    if as_known:
+        change["resourceVersion"] = metadata["resourceVersion"]
+    return Patch(PODS, metadata["namespace"], metadata["name"], {"metadata": change})

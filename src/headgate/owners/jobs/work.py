@@ -113,7 +113,8 @@ class Work:
 
     def _end_uncounted(self, standing: Standing, planned: Plan) -> Generator[Effect, Answer, Standing]:
         """Pods that the job does not want any more have not failed: they are let go of before they are ended."""
-        freed = yield from loose.free(self._family, [each.pod for each in planned.ends if each.is_tracked])
+        tracked = [each.pod for each in planned.ends if each.is_tracked]
+        freed = yield from loose.free(self._family, tracked, as_known=True)
         self._problem = self._problem or freed.problem
         free = [each for each in planned.ends if not each.is_tracked or each.uid in freed.uids]
         return (yield from self._end(standing, free))

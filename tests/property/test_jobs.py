@@ -1,0 +1,167 @@
+"""A Job in a world where everything comes in any order: news late, answers lost, watches cut, processes gone.
+
+What the pods went through is read from a watch of our own: who was let go of having succeeded or failed must be in the
+numbers of the status, each once; who was let go of while it ran was not wanted. And no more pods run than may.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from embedded import events
+from headgate.kube.resource import JOBS, PODS
+from headgate.owners.effects import Create, Delete, Effect, Patch, Replace
+from headgate.owners.jobs.controller import Jobs
+from headgate.owners.jobs.members import TRACKING
+from unit.owners.world import Object, World
+
+JOBS_PATH, PODS_PATH = "/apis/batch/v1/namespaces/a/jobs", "/api/v1/namespaces/a/pods"
+COMPLETIONS = 4
+
+moves = st.one_of(
+    st.tuples(st.just("end"), st.integers(0, 5), st.sampled_from(("Succeeded", "Failed"))),
+    st.tuples(st.just("remove"), st.integers(0, 5)),
+    st.tuples(st.just("ask"), st.sampled_from(({"parallelism": 1}, {"parallelism": 3}, {"suspend": True}))),
+    st.tuples(st.just("settle"), st.integers(1, 12)),
+    st.tuples(st.just("lose"), st.integers(1, 4)),
+    st.tuples(st.just("cut"), st.sampled_from((PODS, JOBS))),
+    st.tuples(st.just("crash")),
+    st.tuples(st.just("wait"), st.sampled_from((1.0, 30.0))),
+)
+
+
+class Play:
+    def __init__(self, draw: Any, **spec: Any) -> None:
+        numbers = count(1)
+        self.world = World(lambda: Jobs(lambda: f"{next(numbers):05d}"), kinds=("pods", "jobs"))
+        self.server = self.world.server
+        self._draw = draw
+        self._losing = 0
+        self.world.lose = self._loses
+        self.server.post("/api/v1/namespaces", {"metadata": {"name": "a"}})
+        self._watch = self.server.watch(PODS_PATH, timeoutSeconds="1000000")
+        self._seen: list[tuple[str, Object]] = []
+        template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}
+        spec = {"parallelism": 2, "completions": COMPLETIONS, "backoffLimit": 1000, "template": template, **spec}
+        assert self.server.post(JOBS_PATH, {"metadata": {"name": "j"}, "spec": spec}).status == 201
+
+    def _loses(self, effect: Effect) -> bool:
+        if not isinstance(effect, Create | Delete | Patch | Replace) or self._losing == 0:
+            return False
+        self._losing -= 1
+        return True
+
+    # -- moves -----------------------------------------------------------------------------------------------------
+
+    def end(self, number: int, phase: str) -> None:
+        running = self.running()
+        if running:
+            name = running[number % len(running)]["metadata"]["name"]
+            assert self.server.patch(f"{PODS_PATH}/{name}/status", {"status": {"phase": phase}}).status == 200
+
+    def remove(self, number: int) -> None:
+        pods = self.pods()
+        if pods:
+            self.server.delete(f"{PODS_PATH}/{pods[number % len(pods)]['metadata']['name']}")
+
+    def ask(self, spec: Object) -> None:
+        suspended = self.job()["spec"].get("suspend", False)
+        self.server.patch(f"{JOBS_PATH}/j", {"spec": {"suspend": not suspended} if "suspend" in spec else spec})
+
+    def settle(self, steps: int) -> None:
+        self.world.settle(lambda options: options[self._draw(st.integers(0, len(options) - 1))], steps)
+
+    def lose(self, answers: int) -> None:
+        self._losing = answers
+
+    def cut(self, resource: Any) -> None:
+        self.world.cut(resource)
+
+    def crash(self) -> None:
+        self.world.crash()
+
+    def wait(self, seconds: float) -> None:
+        self.world.advance(seconds)
+        self.check()
+
+    # -- what there is ---------------------------------------------------------------------------------------------
+
+    def job(self) -> Object:
+        body: Object = self.server.get(f"{JOBS_PATH}/j").body
+        return body
+
+    def pods(self) -> list[Object]:
+        items: list[Object] = self.server.get(PODS_PATH).body["items"]
+        return items
+
+    def running(self) -> list[Object]:
+        return [
+            each
+            for each in self.pods()
+            if "deletionTimestamp" not in each["metadata"] and each["status"]["phase"] not in ("Succeeded", "Failed")
+        ]
+
+    def look(self) -> None:
+        self._seen += events(self._watch)
+
+    def check(self) -> None:
+        """When everything is heard and done, no more run than the job wants."""
+        self.look()
+        spec, status = self.job()["spec"], self.job().get("status") or {}
+        assert len(self.running()) <= (0 if spec.get("suspend") else spec["parallelism"])
+        assert status.get("active", 0) == len(self.running())
+
+    def finish(self) -> None:
+        self._losing = 0
+        self.server.patch(f"{JOBS_PATH}/j", {"spec": {"suspend": False}})
+        for _ in range(3 * COMPLETIONS):
+            self.world.advance(700)
+            self.check()
+            self.end(0, "Succeeded")
+        self.world.advance(700)
+        self.look()
+
+    def fates(self) -> list[str]:
+        """How every pod was when it was let go of."""
+        last: dict[str, Object] = {}
+        fates: list[str] = []
+        for kind, pod in self._seen:
+            uid = pod["metadata"]["uid"]
+            is_tracked = kind != "DELETED" and TRACKING in (pod["metadata"].get("finalizers") or ())
+            if uid in last and not is_tracked:
+                fates.append(_fate(last.pop(uid)))
+            elif is_tracked:
+                last[uid] = pod
+        assert not last, "somebody is still tracked"
+        return fates
+
+
+def _fate(pod: Object) -> str:
+    phase: str = pod["status"]["phase"]
+    if phase in ("Succeeded", "Failed"):
+        return phase
+    return "Failed" if "deletionTimestamp" in pod["metadata"] else "unwanted"
+
+
+@settings(max_examples=30)
+@given(st.data(), st.lists(moves, max_size=20), st.sampled_from(("NonIndexed", "Indexed")))
+def test_who_ended_is_counted_once_whatever_happens(data: Any, moves: list[tuple[Any, ...]], mode: str) -> None:
+    play = Play(data.draw, completionMode=mode)
+    for name, *arguments in moves:
+        getattr(play, name)(*arguments)
+        play.look()
+    play.finish()
+    status = play.job()["status"]
+    fates = play.fates()
+    assert [each["type"] for each in status["conditions"] if each["status"] == "True"][-1] == "Complete"
+    assert status.get("failed", 0) == fates.count("Failed")
+    succeeded = fates.count("Succeeded")
+    if mode == "Indexed":
+        assert status["completedIndexes"] == f"0-{COMPLETIONS - 1}"
+    else:
+        assert status["succeeded"] == succeeded
+    assert status["uncountedTerminatedPods"] == {}
