@@ -11,11 +11,19 @@ from typing import Final, Literal
 
 import msgspec
 
-from headgate.admission import pod_groups, pods, queues
+from headgate.admission import pod_groups, pods, queues, quota_kinds
 from headgate.admission.policy import Policy, View
 from headgate.admission.review import Answer, Request
 from headgate.capacity.names import POD_GROUPS, QUEUES
 from headgate.kube.resource import PODS, Resource
+from headgate.quota.kinds.names import (
+    ADMISSION_CHECKS,
+    CLUSTER_QUEUES,
+    COHORTS,
+    LOCAL_QUEUES,
+    RESOURCE_FLAVORS,
+    WORKLOADS,
+)
 
 _BINDINGS: Final = Resource("", "v1", "bindings", namespaced=True)
 """The older way to bind a pod."""
@@ -35,6 +43,14 @@ class Step(msgspec.Struct, frozen=True):
     operations: tuple[Literal["CREATE", "UPDATE", "DELETE"], ...]
     gates: bool
     ask: Ask
+
+
+def _of_quota(resource: Resource, subresource: str = "") -> Step:
+    """A rule of Kueue's kinds."""
+    words = [resource.plural, *([subresource] if subresource else [])]
+    name, path = f"{'.'.join(reversed(words))}.kueue.headgate.dev", f"/kueue/{'/'.join(words)}/validate"
+    operations: tuple[Literal["CREATE", "UPDATE"], ...] = ("UPDATE",) if subresource else ("CREATE", "UPDATE")
+    return Step(name, path, False, resource, subresource, operations, False, quota_kinds.validate)
 
 
 STEPS: Final = (
@@ -63,6 +79,8 @@ STEPS: Final = (
         False,
         pod_groups.validate_group,
     ),
+    *map(_of_quota, (RESOURCE_FLAVORS, CLUSTER_QUEUES, COHORTS, LOCAL_QUEUES, WORKLOADS, ADMISSION_CHECKS)),
+    _of_quota(WORKLOADS, "status"),
 )
 
 

@@ -136,6 +136,11 @@ def invalid(path: str, value: Any, detail: str) -> FieldError:
     return FieldError(ErrorKind.INVALID, path, value, detail)
 
 
+def unfit(path: str, detail: str) -> FieldError:
+    """Without a value: several do not go together, or it is too large to be told."""
+    return FieldError(ErrorKind.INVALID, path, OMITTED, detail)
+
+
 def type_invalid(path: str, value: Any, detail: str) -> FieldError:
     return FieldError(ErrorKind.TYPE_INVALID, path, value, detail)
 

@@ -67,7 +67,7 @@ def _webhook(step: Step, policy: Policy, client: Object) -> Object:
                 "apiGroups": [step.resource.group],
                 "apiVersions": [step.resource.version],
                 "operations": list(step.operations),
-                "resources": [step.resource.plural],
+                "resources": ["/".join(filter(None, (step.resource.plural, step.subresource)))],
                 "scope": "*",
             }
         ],

@@ -1,0 +1,79 @@
+"""What a manifest for Kueue may ask for that Headgate does not do: refused, with the field that asks for it.
+
+A table by kind. What merely has no effect is let in with a warning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from headgate.kube.errors import FieldErrors, forbidden
+from headgate.quota.kinds.lenient import Object, part, parts, text
+from headgate.quota.kinds.names import ELASTIC_JOB, MULTIKUEUE, PROVISIONING, SLICE_REPLACEMENT
+
+_TOPOLOGY: Final = "topology-aware scheduling is not supported"
+_MULTIKUEUE: Final = "MultiKueue is not supported: workloads stay in this cluster"
+_SLICES: Final = "elastic jobs (workload slices) are not supported"
+_CONTROLLERS: Final = {
+    MULTIKUEUE: _MULTIKUEUE,
+    PROVISIONING: "ProvisioningRequest is not supported: capacity is not ordered before admission",
+}
+_FAIR: Final = "spec.admissionScope: admission fair sharing is not supported: it is kept, and has no effect"
+
+Found = Iterator[tuple[str, str]]
+
+
+def _in_flavor(obj: Object) -> Found:
+    if part(obj, "spec").get("topologyName") is not None:
+        yield "spec.topologyName", _TOPOLOGY
+
+
+def _in_cluster_queue(obj: Object) -> Found:
+    if part(obj, "spec").get("concurrentAdmissionPolicy") is not None:
+        yield "spec.concurrentAdmissionPolicy", "concurrent admission is not supported"
+
+
+def _in_check(obj: Object) -> Found:
+    problem = _CONTROLLERS.get(text(part(obj, "spec"), "controllerName"))
+    if problem:
+        yield "spec.controllerName", problem
+
+
+def _in_workload(obj: Object) -> Found:
+    annotations = part(obj, "metadata", "annotations")
+    if annotations.get(ELASTIC_JOB) == "true":
+        yield f"metadata.annotations[{ELASTIC_JOB}]", _SLICES
+    if annotations.get(SLICE_REPLACEMENT):
+        yield f"metadata.annotations[{SLICE_REPLACEMENT}]", _SLICES
+    spec, status = part(obj, "spec"), part(obj, "status")
+    for path, pods in parts(spec, "podSets", "spec"):
+        if pods.get("topologyRequest") is not None:
+            yield f"{path}.topologyRequest", _TOPOLOGY
+    if spec.get("preemptionGates"):
+        yield "spec.preemptionGates", "gates that hold up preemption are not supported"
+    for path, given in parts(part(status, "admission"), "podSetAssignments", "status.admission"):
+        for name in ("topologyAssignment", "delayedTopologyRequest"):
+            if given.get(name) is not None:
+                yield f"{path}.{name}", _TOPOLOGY
+    for name in ("clusterName", "nominatedClusterNames"):
+        if status.get(name):
+            yield f"status.{name}", _MULTIKUEUE
+
+
+_IN: Final[dict[str, Callable[[Object], Found]]] = {
+    "ResourceFlavor": _in_flavor,
+    "ClusterQueue": _in_cluster_queue,
+    "AdmissionCheck": _in_check,
+    "Workload": _in_workload,
+}
+
+
+def unsupported(kind: str, obj: Object) -> FieldErrors:
+    look = _IN.get(kind)
+    return [] if look is None else [forbidden(path, detail) for path, detail in look(obj)]
+
+
+def warnings(kind: str, obj: Object) -> list[str]:
+    mode = text(part(obj, "spec", "admissionScope"), "admissionMode")
+    return [_FAIR] if kind == "ClusterQueue" and mode == "UsageBasedAdmissionFairSharing" else []
