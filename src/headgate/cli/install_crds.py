@@ -10,12 +10,12 @@ import click
 import yaml
 
 from headgate.capacity.definitions import DEFINITIONS
-from headgate.cli.conversions import converts_itself
 from headgate.cli.logs import log_options
 from headgate.cli.remote import access_or_give_up, cluster_options, give_up, reach
 from headgate.client.installing import Ask, Installed, Refused, install
 from headgate.client.kubeconfig import Access
 from headgate.client.transport import Response, Transport, Unreachable
+from headgate.control.webhooks.conversions import converts_itself
 from headgate.quota.kinds.definitions import adapted, definitions
 
 R = TypeVar("R")
@@ -61,7 +61,7 @@ class _Plain(yaml.SafeDumper):
 
 async def _install(access: Access) -> list[Installed | Refused]:
     async with reach(access) as transport:
-        return await bring(transport, both=await carry_out(transport, converts_itself()))
+        return await bring(transport, both=await converts_itself(transport))
 
 
 async def bring(transport: Transport, *, both: bool) -> list[Installed | Refused]:

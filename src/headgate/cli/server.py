@@ -39,7 +39,6 @@ from headgate.capacity.definitions import FIRST_QUEUES
 from headgate.capacity.names import QUEUES
 from headgate.cli import bootstrap
 from headgate.cli.admission import own_admission, policy_of
-from headgate.cli.conversions import CONVERSIONS
 from headgate.cli.credentials import ISSUER, Access, Credentials, load_credentials
 from headgate.cli.inprocess import in_process
 from headgate.cli.install_crds import bring, carry_out
@@ -49,6 +48,8 @@ from headgate.client.transport import Transport
 from headgate.kube import timestamps
 from headgate.kube.protobuf import Messages
 from headgate.kube.schema import Schemas
+from headgate.quota.kinds.conversion import convert
+from headgate.quota.names import GROUP
 from headgate.store import Store
 from headgate.store.file.shell import StoreProblem
 from headgate.store.journal.shell import Journal
@@ -128,7 +129,7 @@ def _make_api(plan: Plan, store: Store, credentials: Credentials) -> Api:
         keeps_quota="controllers" in plan.components,
         audit_level=plan.access.audit_level,
         guests=own_admission(policy_of(plan), store),
-        conversions=CONVERSIONS,
+        conversions={GROUP: convert},
     )
 
 

@@ -1,4 +1,5 @@
-"""Keeps the cluster's side of the webhooks right: the Secret with their certificates, and their configurations.
+"""Keeps the cluster's side of the webhooks right: the Secret with their certificates, their configurations, and
+what definitions say about conversion.
 
 It looks when one of them changed and now and then; each look reads what is there and writes only what differs, so
 replicas may all do it. A Secret that is gone or cannot be read is made anew, a certificate that ends soon is renewed, a
@@ -24,8 +25,9 @@ from headgate.client.outcome import message_of
 from headgate.client.transport import Request, Transport, Unreachable
 from headgate.control.webhooks.certificates import TYPE, Kept, settled
 from headgate.control.webhooks.configurations import MUTATING, NAME, VALIDATING, desired, is_right, made, repaired
+from headgate.control.webhooks.conversions import NAMES, SELECTOR, converts_itself, told
 from headgate.control.webhooks.target import Target
-from headgate.kube.resource import Resource
+from headgate.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, Resource
 
 Object = dict[str, Any]
 
@@ -76,32 +78,38 @@ class Keeper:
                 (MUTATING, "", NAME),
                 (VALIDATING, "", NAME),
             ):
-                group.create_task(self._watch(resource, namespace, name))
+                group.create_task(self._watch(resource, namespace, fieldSelector=f"metadata.name={name}"))
+            group.create_task(self._watch(CUSTOM_RESOURCE_DEFINITIONS, "", labelSelector=SELECTOR))
             group.create_task(self._work())
 
-    async def look(self) -> None:
-        """Once. The configurations name a new authority before anybody shows what it signed."""
+    async def look(self) -> str:
+        """Once. The configurations name a new authority before anybody shows what it signed. What could not be said
+        about conversion stops nothing else; it is returned."""
         kept = await self._hold()
         for resource in (MUTATING, VALIDATING):
             await self._configure(resource, kept.bundle)
+        problem = await self._convert(kept.bundle)
         if kept != self._shown:
             if self._shown is not None and kept.bundle != self._shown.bundle:
                 await asyncio.sleep(_NOTICED_S)
             await self._show(kept)
             self._shown = kept
             _log.info("webhooks: a new certificate is shown")
+        return problem
 
     async def _work(self) -> None:
         backoff = Backoff()
         while True:
             self._stirred.clear()
             try:
-                await self.look()
+                problem = await self.look()
                 self.settled.set()
+                if problem:
+                    raise Setback(problem)
                 backoff.reset()
                 wait_s = _LOOK_EVERY_S
-            except (Setback, Unreachable) as problem:
-                _log.warning("webhooks: %s", problem)
+            except (Setback, Unreachable) as setback:
+                _log.warning("webhooks: %s", setback)
                 wait_s = backoff.next(random.random())
             await asyncio.sleep(_PAUSE_S)  # replicas that were told different things do not fight at full speed
             try:
@@ -110,7 +118,7 @@ class Keeper:
             except TimeoutError:
                 pass
 
-    async def _watch(self, resource: Resource, namespace: str, name: str) -> None:
+    async def _watch(self, resource: Resource, namespace: str, **query: str) -> None:
         def heard(event: Event) -> None:
             if not isinstance(event, Synced):
                 self._stirred.set()
@@ -121,7 +129,7 @@ class Keeper:
             heard,
             jitter=random.random,
             sleep=asyncio.sleep,
-            query={"fieldSelector": f"metadata.name={name}"},
+            query=query,
             report=lambda problem: _log.warning("webhooks: %s", problem),
         ).run()
 
@@ -144,6 +152,21 @@ class Keeper:
         elif not is_right(found, webhooks):
             await self._put(resource, "", found, repaired(found, webhooks))
             _log.info("webhooks: the %s %s is as it should be again", resource.plural, NAME)
+
+    async def _convert(self, bundle: bytes) -> str:
+        """What stood in the way; a server that converts by itself is not told."""
+        if await converts_itself(self._transport):
+            return ""
+        try:
+            for name in NAMES:
+                found = await self._get(CUSTOM_RESOURCE_DEFINITIONS, "", name)
+                wanted = None if found is None else told(found, self._target, bundle)
+                if wanted is not None:
+                    await self._put(CUSTOM_RESOURCE_DEFINITIONS, "", found, wanted)
+                    _log.info("webhooks: versions of %s are converted here", name)
+        except Setback as problem:
+            return str(problem)
+        return ""
 
     async def _get(self, resource: Resource, namespace: str, name: str) -> Object | None:
         answer = await self._transport.request(Request("GET", resource.object(namespace, name), "", writes.ACCEPT))

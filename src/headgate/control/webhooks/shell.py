@@ -1,8 +1,8 @@
-"""Listens for API servers: AdmissionReviews in, answers out, over TLS with a certificate that changes while it runs.
+"""Listens for API servers: reviews in, answers out, over TLS with a certificate that changes while it runs.
 
-What is answered is decided by ``admission/``; here are bytes, bounds and time. An answer that lacks an object asks the
-API server for it, once, and only for as long as the API server that waits for us has patience. Health is answered on
-the same port, for probes.
+What is answered is decided by ``admission/``, and by ``quota/kinds/`` for objects in another version; here are bytes,
+bounds and time. An answer that lacks an object asks the API server for it, once, and only for as long as the API server
+that waits for us has patience. Health is answered on the same port, for probes.
 """
 
 from __future__ import annotations
@@ -31,13 +31,17 @@ from headgate.client import transport as clients
 from headgate.client.informer import Applied, Event, Informer, Removed, Synced
 from headgate.client.transport import Transport, Unreachable
 from headgate.client.writes import ACCEPT
+from headgate.control.webhooks import conversions
 from headgate.control.webhooks.certificates import Kept
 from headgate.kube.resource import Resource
+from headgate.quota.kinds import review
 
 Object = dict[str, Any]
 
 _MOST_BYTES: Final = 8 * 1024 * 1024
 """A review holds an object twice, and neither is larger than what an API server takes."""
+_MOST_CONVERTED_BYTES: Final = 128 * 1024 * 1024
+"""A list is converted whole."""
 _MOST_CONNECTIONS: Final = 2000
 _PATIENCE_S: Final = 10.0
 """With handshakes and bodies that do not come."""
@@ -136,14 +140,14 @@ class WebhookServer:
 
     async def call_itself(self, host: str, port: int, name: str) -> str:
         """Asks as an API server would, by the name that one uses; what is wrong, or nothing. It is ready then."""
-        review = {"apiVersion": API_VERSION, "kind": KIND, "request": _probe(self._policy)}
+        probe = {"apiVersion": API_VERSION, "kind": KIND, "request": _probe(self._policy)}
         address = _ANYWHERE.get(host, host)
         url = f"https://{f'[{address}]' if ':' in address else address}:{port}/pods/mutate"
         limit = aiohttp.ClientTimeout(total=_SELF_CALL_S)
         try:
             async with (
                 aiohttp.ClientSession(timeout=limit) as session,
-                session.post(url, json=review, ssl=self._trust or True, server_hostname=name) as answer,
+                session.post(url, json=probe, ssl=self._trust or True, server_hostname=name) as answer,
             ):
                 said = await answer.json()
         except (aiohttp.ClientError, OSError, ValueError, TimeoutError) as problem:
@@ -162,21 +166,27 @@ class WebhookServer:
         if request.method == "GET":
             return self._examined(request.path)
         step = _PATHS.get(request.path)
-        if step is None:
-            return _text(404, f"nothing is answered at {request.path}; known: {', '.join(_PATHS)}")
+        if step is None and request.path != conversions.PATH:
+            known = ", ".join((*_PATHS, conversions.PATH))
+            return _text(404, f"nothing is answered at {request.path}; known: {known}")
         if request.method != "POST":
-            return _text(405, "POST an AdmissionReview")
+            return _text(405, f"POST {KIND if step is not None else review.KIND}")
+        most = _MOST_BYTES if step is not None else _MOST_CONVERTED_BYTES
         try:
             async with asyncio.timeout(_PATIENCE_S):
-                body = await _read(request)
+                body = await _read(request, most)
         except TimeoutError:
             return _text(408, f"no whole body came in {_PATIENCE_S:.0f} s")
         if body is None:
-            return _text(413, f"more than {_MOST_BYTES} bytes")
+            return _text(413, f"more than {most} bytes")
+        if step is None:
+            # A long list takes its time, in which admission goes on.
+            converted = await asyncio.to_thread(review.answer, body)
+            return _text(400, converted) if isinstance(converted, str) else _json(converted)
         asked = read_review(body)
         if isinstance(asked, str):
             return _text(400, asked)
-        return web.Response(body=write_review(asked.uid, await self._answer(step, asked)), content_type=_JSON)
+        return _json(write_review(asked.uid, await self._answer(step, asked)))
 
     def _examined(self, path: str) -> web.Response:
         if path in ("/livez", "/healthz"):
@@ -227,15 +237,19 @@ class _Refused(asyncio.Protocol):
             transport.abort()
 
 
-async def _read(request: web.BaseRequest) -> bytes | None:
+async def _read(request: web.BaseRequest, most: int) -> bytes | None:
     chunks: list[bytes] = []
     size = 0
     async for chunk in request.content.iter_any():
         size += len(chunk)
-        if size > _MOST_BYTES:
+        if size > most:
             return None
         chunks.append(chunk)
     return b"".join(chunks)
+
+
+def _json(body: bytes) -> web.Response:
+    return web.Response(body=body, content_type=_JSON)
 
 
 def _text(status: int, text: str) -> web.Response:
