@@ -31,21 +31,23 @@ class Zones:
         return bool(self._places) and not self._zones_with_ready
 
     def put(self, name: str, zone: Zone | None, *, ready: bool) -> Iterable[str]:
-        """A node is there and ready or not; returns whose turn may have come by that."""
-        if self._places.get(name) == (zone, ready):
+        """A node is there, ready or not, or nowhere (``None``); returns whose turn may have come by that."""
+        before = self._places.get(name)
+        if before == (zone, ready):
             return ()
-        was_cut_off, had_rate = self.is_cut_off, zone is not None and self.evictions_per_s(zone) > 0
-        self.drop(name)
+        concerned = {each for each in (zone, before[0] if before else None) if each is not None}
+        was_cut_off, stopped = self.is_cut_off, [each for each in concerned if not self.evictions_per_s(each)]
+        self._drop(name)
         if zone is not None:
             self._places[name] = (zone, ready)
             self._count(zone, name, ready=ready)
         if self.is_cut_off != was_cut_off:
             return list(self._places)
-        if zone is not None and not had_rate and self.evictions_per_s(zone) > 0:
-            return sorted(self._unready.get(zone, ()))
-        return ()
+        return sorted(
+            other for each in stopped if self.evictions_per_s(each) > 0 for other in self._unready.get(each, ())
+        )
 
-    def drop(self, name: str) -> None:
+    def _drop(self, name: str) -> None:
         if name not in self._places:
             return
         zone, ready = self._places.pop(name)
