@@ -109,6 +109,10 @@ class DaemonSets(Controller):
         return ()
 
     def _learn(self, owner: Object) -> list[Key]:
+        metadata = owner["metadata"]
+        known = self._pods.owner((metadata["namespace"], metadata["name"]))
+        if known is not None and known["metadata"]["uid"] != metadata["uid"]:
+            self._boards.pop(known["metadata"]["uid"], None)
         self._revisions.owner_applied(owner)
         return self._pods.owner_applied(owner)
 

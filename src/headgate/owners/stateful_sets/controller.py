@@ -100,7 +100,7 @@ class StatefulSets(Controller):
         recorded = yield from self._update_revision(set_)
         if recorded.revision is None:
             return Again(recorded.problem) if recorded.problem else Done()
-        return (yield from self._tend(key, set_, recorded, now_s))
+        return (yield from self._tend(key, set_, recorded.revision, recorded.collisions, now_s))
 
     def _update_revision(self, set_: Object) -> Generator[Effect, Answer, Recorded]:
         """The revision that the set's template is, or becomes now."""
@@ -124,9 +124,7 @@ class StatefulSets(Controller):
             self._revisions.wrote(recorded.revision)
         return recorded
 
-    def _tend(self, key: Key, set_: Object, recorded: Recorded, now_s: float) -> Steps:
-        update = recorded.revision
-        assert update is not None
+    def _tend(self, key: Key, set_: Object, update: Object, collisions: int, now_s: float) -> Steps:
         history = self._history(set_)
         named = (set_.get("status") or {}).get("currentRevision")
         current = next((each for each in history if each["metadata"]["name"] == named), update)
@@ -138,7 +136,7 @@ class StatefulSets(Controller):
             stages = plan(rules, members, task.update.name, lambda member: needs_mending(task, member))
             problem = yield from carry_out(task, stages)
         members = self._members(key, rules, now_s)
-        status = status_of(set_, rules, members, task.current.name, task.update.name, recorded.collisions)
+        status = status_of(set_, rules, members, task.current.name, task.update.name, collisions)
         untold = yield from self._tell(set_, status)
         problem = problem or untold or (yield from self._forget(set_, members, task, history))
         return Again(problem) if problem is not None else _next_look(members, rules, now_s)
