@@ -80,6 +80,28 @@ def rolls_out_and_back(place: Workplace) -> None:
     place.kubectl("rollout history statefulset/db")
 
 
+def gets_stuck(place: Workplace) -> None:
+    place.create(stateful_set("db", replicas=2))
+    place.wait(updated(place, 2))
+    broken = {"annotations": {"headgate.dev/start-after": "10m"}}
+    place.change(SET, {"spec": {"template": {"metadata": broken, **image(NEXT)["spec"]["template"]}}})
+    stuck = place.status(SET, readyReplicas=1, updatedReplicas=1, currentReplicas=1)
+    place.stop("the new member does not start", stuck, place.pods_are(2))
+    place.kubectl("rollout undo statefulset/db")
+    waits = place.status(SET, replicas=2, readyReplicas=1, updatedReplicas=1)
+    place.stop("going back waits for it, too", waits, place.pods_are(2))
+    place.remove("pods/db-1")
+    place.stop("once somebody ends it all is as before", updated(place, 2), place.pods_are(2, "Running"))
+
+
+def restarts(place: Workplace) -> None:
+    place.create(stateful_set("db", replicas=2))
+    place.wait(updated(place, 2))
+    place.kubectl("rollout restart statefulset/db")
+    place.kubectl("rollout status statefulset/db", lines="last")
+    place.stop("both are new", updated(place, 2), place.pods_are(2, "Running"))
+
+
 def stops_at_the_partition(place: Workplace) -> None:
     strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}
     place.create(stateful_set("db", replicas=3, updateStrategy=strategy))
@@ -203,6 +225,8 @@ STORIES = [
     story("a stateful set waits for its first member", waits_for_the_first),
     story("a stateful set starts in parallel", starts_in_parallel),
     story("a stateful set rolls out and back", rolls_out_and_back),
+    story("a stateful set gets stuck and is helped", gets_stuck),
+    story("a stateful set is restarted", restarts),
     story("a stateful set stops at its partition", stops_at_the_partition),
     story("a stateful set is updated on delete", updates_on_delete),
     story("a stateful set replaces members that ended", replaces_the_failed),
