@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.objects import config_map, deployment, job, pod
+from harness.objects import config_map
 from harness.stories import Object, Place, Story
 
 ZERO = "00000000-0000-4000-8000-000000000000"
@@ -245,44 +245,6 @@ def other_version(place: Place) -> None:
     see(place)
 
 
-def workload(place: Place, cascade: str) -> None:
-    """A family as a Deployment's would be, made by hand."""
-    place.make_namespace()
-    apps = f"/apis/apps/v1/namespaces/{place.ns}"
-    top = place.post(f"{apps}/deployments", deployment("d"))
-    middle = deployment("d-1")
-    middle["kind"] = "ReplicaSet"
-    middle["metadata"]["ownerReferences"] = [ref(top, True)]
-    owner = place.post(f"{apps}/replicasets", middle)
-    for name in ("p1", "p2"):
-        obj = pod(name)
-        obj["metadata"]["ownerReferences"] = [ref(owner, True)]
-        place.post(place.core("pods"), obj)
-    after_a_look(place)
-    place.kubectl(f"delete deployment d --cascade={cascade}")
-    if cascade == "background":
-        place.until_gone(f"{apps}/replicasets/d-1", place.core("pods", "p1"), place.core("pods", "p2"))
-    after_a_look(place)
-    place.note_all(f"{apps}/replicasets")
-    place.note_all(place.core("pods"))
-
-
-def job_by_default(place: Place) -> None:
-    """Whoever deletes a job and says nothing keeps its pods."""
-    place.make_namespace()
-    path = f"/apis/batch/v1/namespaces/{place.ns}/jobs"
-    owner = place.post(path, job("j"))
-    child = pod("p")
-    child["metadata"]["ownerReferences"] = [ref(owner, True)]
-    place.post(place.core("pods"), child)
-    after_a_look(place)
-    place.delete(f"{path}/j")
-    place.until_gone(f"{path}/j")
-    after_a_look(place)
-    metadata = place.get(place.core("pods", "p")).json()["metadata"]
-    place.note("the pod's owners", metadata.get("ownerReferences"))
-
-
 CASCADES = [
     Story("dependents go in the background", background),
     Story("dependents and theirs go first in the foreground", foreground),
@@ -301,8 +263,4 @@ CASCADES = [
     Story("a circle in the background", lambda place: circle(place, "Background")),
     Story("a circle in the foreground", lambda place: circle(place, "Foreground")),
     Story("an owner named by another version", other_version),
-    Story("a deployment in the background", lambda place: workload(place, "background")),
-    Story("a deployment in the foreground", lambda place: workload(place, "foreground")),
-    Story("a deployment and its orphans", lambda place: workload(place, "orphan")),
-    Story("a job by default", job_by_default),
 ]

@@ -169,7 +169,8 @@ def take_out_of_service(place: Place) -> None:
     taint = {"key": "node.kubernetes.io/out-of-service", "effect": "NoExecute", "value": "gone"}
     place.post("/api/v1/nodes", {**NODE, "metadata": {"name": place.ns}, "spec": {"taints": [taint]}})
     for name in ("leaving", "staying"):
-        place.post(place.core("pods"), pod(name, nodeName=place.ns))
+        # They tolerate the taint: nobody but who collects pods takes them away.
+        place.post(place.core("pods"), pod(name, nodeName=place.ns, tolerations=[{"operator": "Exists"}]))
     place.delete(place.core("pods", "leaving"))
 
 

@@ -50,6 +50,14 @@ def job_orphan(place: Workplace) -> None:
     place.stop("its pods stay", place.gone("jobs/work"), place.pods_are(2, "Running"))
 
 
+def job_by_default(place: Workplace) -> None:
+    """Whoever deletes a Job and says nothing keeps its pods."""
+    place.create(job("work", {}, parallelism=2, completions=2))
+    place.wait(place.status("jobs/work", active=2, ready=2))
+    place.remove("jobs/work")
+    place.stop("its pods stay", place.gone("jobs/work"), place.pods_are(2, "Running"))
+
+
 def stateful_set_cascades(place: Workplace) -> None:
     place.create(stateful_set("db", replicas=2))
     place.stop("it is up", place.status("statefulsets/db", readyReplicas=2, updatedReplicas=2))
@@ -112,6 +120,7 @@ STORIES = [
     story("a Job is deleted in the background", job_background),
     story("a Job is deleted in the foreground", job_foreground),
     story("a Job is deleted and its pods stay", job_orphan),
+    story("a Job is deleted and nothing is said of its pods", job_by_default),
     story("a StatefulSet is deleted and its pods are taken up again", stateful_set_cascades),
     story("a StatefulSet is deleted in the background", stateful_set_background),
     story("a CronJob is deleted in the background", cron_job_background),
