@@ -73,7 +73,7 @@ class Machines:
             self._tell(seen.name, now_s)
             return
         was_hollow, was_observed, was_tainted = node.hollow, node.observed, node.tainted
-        was_to_fall_silent = node.wishes.silent_s is not None
+        was_to_fall_silent = node.wishes.silent_s
         self._follow(node, seen)
         if node.hollow != was_hollow:
             self._quiet(node)
@@ -87,7 +87,9 @@ class Machines:
                     self._timers.set(("believed", node.name), now_s + _BELIEVED_S)
             if node.tainted != was_tainted:
                 self._retaint(node)
-        elif node.silent and was_to_fall_silent and node.wishes.silent_s is None:
+            if node.wishes.silent_s is not None and node.wishes.silent_s != was_to_fall_silent:
+                self._timers.set(("silent", node.name), (node.booted_s or 0.0) + node.wishes.silent_s)
+        elif node.silent and was_to_fall_silent is not None and node.wishes.silent_s is None:
             node.silent = False
             self._arm(node, now_s)
             self._turn(node, ready=True, now_s=now_s)

@@ -120,6 +120,15 @@ def test_a_silent_node_speaks_again_when_it_is_let_and_says_of_its_pods_that_the
     assert any(isinstance(effect, RenewLease) for effect in world.done)
 
 
+def test_a_node_that_is_told_later_falls_silent_then() -> None:
+    world = World(Options(controller_manager=True)).start().add(a_node()).advance(60)
+    world.nodes["n"]["metadata"]["annotations"]["headgate.dev/silent-after"] = "1s"
+    world.edit(world.nodes["n"])
+    world.done.clear()
+    world.advance(3600)
+    assert world.done == []
+
+
 def test_a_spot_node_is_taken_away_and_its_pods_are_left_to_others() -> None:
     world = World().start().add(a_node(killed_after="5m"), a_pod()).advance(300)
     assert "n" not in world.nodes
