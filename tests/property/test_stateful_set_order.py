@@ -124,6 +124,7 @@ MEMBERS = st.dictionaries(
 )
 
 
+@settings(max_examples=400)
 @given(
     members=MEMBERS,
     start=st.integers(0, 2),
