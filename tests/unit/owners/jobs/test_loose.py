@@ -116,3 +116,13 @@ def test_late_news_of_pods_make_nothing_twice(stage: Stage) -> None:
     stage.change(parallelism=3)
     assert stage.numbers() == (3, 1, 0, 0)
     assert other in stage.live()
+
+
+def test_a_pod_that_ended_unheard_is_counted_though_it_is_not_wanted_any_more(stage: Stage) -> None:
+    stage.add(parallelism=2, completions=4)
+    stage.set_pod(stage.live()[0], settle=False, phase="Succeeded")
+    stage.server.patch(f"{JOBS_PATH}/j", {"spec": {"suspend": True}})
+    stage.world.settle(deaf=[PODS])
+    stage.settle()
+    assert stage.live() == []
+    assert stage.numbers() == (0, 1, 0, 0)
