@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from real.workloads.job_stories import LONG, STUBBORN, end, indexed, living, numbers, over, succeed
-from real.workloads.manifests import job
+from real.workloads.job_stories import LONG, end, indexed, living, numbers, over, succeed
+from real.workloads.manifests import STUBBORN, job
 from real.workloads.place import Workplace, story
 
 Object = dict[str, Any]

@@ -5,15 +5,13 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from real.workloads.manifests import IMAGE, job, template
+from real.workloads.manifests import IMAGE, STUBBORN, job, template
 from real.workloads.place import Hold, Workplace, story
 
 Object = dict[str, Any]
 
 LONG: dict[str, str] = {}
 """No wish: such a pod runs until somebody ends it."""
-STUBBORN = {"stop-after": "60s"}
-"""It does not stop when it is told to, and is killed after its grace period: it has failed, however late one looks."""
 FAILS = {"run-for": "300ms", "exit-code": "1"}
 INDEX = "batch.kubernetes.io/job-completion-index"
 

@@ -7,6 +7,10 @@ from typing import Any
 Object = dict[str, Any]
 
 IMAGE = "registry.example/app:1"
+GRACE_S = 10
+"""Long enough to be seen at a stop, also when the machine has much else to do."""
+STUBBORN = {"stop-after": "60s"}
+"""Containers that do not stop when they are asked to: they are killed after the grace period, and so have failed."""
 
 
 def template(app: str, annotations: dict[str, str] | None = None, image: str = IMAGE, **spec: Any) -> Object:
@@ -14,7 +18,7 @@ def template(app: str, annotations: dict[str, str] | None = None, image: str = I
     wishes = {key if "/" in key else f"headgate.dev/{key}": value for key, value in (annotations or {}).items()}
     metadata = {"labels": {"app": app}, **({"annotations": wishes} if wishes else {})}
     containers = [{"name": "main", "image": image}]
-    return {"metadata": metadata, "spec": {"terminationGracePeriodSeconds": 5, "containers": containers, **spec}}
+    return {"metadata": metadata, "spec": {"terminationGracePeriodSeconds": GRACE_S, "containers": containers, **spec}}
 
 
 def workload(kind: str, name: str, pods: Object | None = None, api: str = "apps/v1", **spec: Any) -> Object:

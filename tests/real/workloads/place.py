@@ -51,6 +51,8 @@ MAKES = {
     "cronjobs": ("jobs",),
 }
 """What owners of a kind make beside pods."""
+TOO_LATE = "the object has been modified"
+"""That somebody else was faster is a matter of timing on any cluster, and whoever was late tries again."""
 UNNOTED = frozenset({"services", "configmaps", "secrets", "serviceaccounts", "storageclasses", "priorityclasses"})
 AGE = re.compile(r"(?<![\w.-])(?:\d+[smhd]){1,3}(?![\w-])")
 GAP = re.compile(r" {2,}")
@@ -305,7 +307,8 @@ class Workplace(Place):
             )
 
     def _events(self) -> list[Object]:
-        return [each for each in self.items(self.at("events")) if event_source(each) not in ELSEWHERE]
+        found = [each for each in self.items(self.at("events")) if event_source(each) not in ELSEWHERE]
+        return [each for each in found if TOO_LATE not in each.get("message", "")]
 
     def _look(self, title: str, unsure: Sequence[str]) -> Object:
         found = self._fetched()

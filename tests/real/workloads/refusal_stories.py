@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from real.workloads.manifests import cron_job, deployment, job, stateful_set, template, workload
+from real.workloads.manifests import STUBBORN, cron_job, deployment, job, stateful_set, template, workload
 from real.workloads.place import Workplace, story
 
 Object = dict[str, Any]
 GATE: Object = {"schedulingGates": [{"name": "example.com/hold"}]}
-
-
-STUBBORN = {"stop-after": "60s"}
-"""Containers that do not stop when they are asked to, and so fail."""
 
 
 def quota(pods: int) -> Object:
