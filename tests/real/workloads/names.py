@@ -41,6 +41,9 @@ class Names:
             minute = _name(each).removeprefix(f"{_owner(each)}-")
             self._add("minute", each, minute if minute.isdigit() and len(minute) >= 8 else "")
         bases = {_name(each) for kind in DRAWING for each in found.get(kind, ())}
+        bases |= {
+            base for each in found.get("pods", ()) if (base := str(each["metadata"].get("generateName", ""))[:-1])
+        }
         if not bases <= self._prefixes:
             self._prefixes |= bases
             longest_first = sorted(self._prefixes, key=lambda base: (-len(base), base))
