@@ -44,6 +44,7 @@ CONTROLLER_REVISIONS: Final = Resource("apps", "v1", "controllerrevisions", name
 PERSISTENT_VOLUMES: Final = Resource("", "v1", "persistentvolumes", namespaced=False)
 PERSISTENT_VOLUME_CLAIMS: Final = Resource("", "v1", "persistentvolumeclaims", namespaced=True)
 STORAGE_CLASSES: Final = Resource("storage.k8s.io", "v1", "storageclasses", namespaced=False)
+VOLUME_ATTRIBUTES_CLASSES: Final = Resource("storage.k8s.io", "v1", "volumeattributesclasses", namespaced=False)
 JOBS: Final = Resource("batch", "v1", "jobs", namespaced=True)
 CRON_JOBS: Final = Resource("batch", "v1", "cronjobs", namespaced=True)
 EVENTS: Final = Resource("", "v1", "events", namespaced=True)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from embedded import a_pod
+from headgate.owners.volumes.attributes import AttributesProtection
 from unit.owners.storage_objects import (
     CLAIMS,
     PODS,
@@ -162,6 +163,25 @@ def test_a_protection_that_somebody_took_off_comes_back(world: World) -> None:
         world.server.patch(path, {"metadata": {"finalizers": None}})
         world.advance(1)
         assert len(world.server.get(path).body["metadata"]["finalizers"]) == 1
+
+
+def test_a_class_of_attributes_stays_as_long_as_a_claim_or_a_volume_names_it() -> None:
+    world = World(AttributesProtection)
+    world.server.post("/api/v1/namespaces", {"metadata": {"name": "a"}})
+    path = "/apis/storage.k8s.io/v1/volumeattributesclasses"
+    body = {"metadata": {"name": "gold"}, "driverName": "d.example", "parameters": {"k": "v"}}
+    assert world.server.post(path, body).status == 201
+    add_claim(world, "c", volumeAttributesClassName="gold")
+    add_volume(world, "v", volumeAttributesClassName="gold", hostPath=None, csi={"driver": "d", "volumeHandle": "h"})
+    world.settle()
+    world.server.delete(f"{path}/gold")
+    for using in (f"{CLAIMS}/c", f"{VOLUMES}/v"):
+        world.settle()
+        assert world.server.get(f"{path}/gold").status == 200
+        world.server.patch(using, {"metadata": {"finalizers": None}})
+        world.server.delete(using)
+    world.settle()
+    assert world.server.get(f"{path}/gold").status == 404
 
 
 def test_a_pod_brings_its_ephemeral_claim_and_others_of_that_name_are_left_alone(world: World) -> None:

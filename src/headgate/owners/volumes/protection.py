@@ -13,17 +13,12 @@ import msgspec
 
 from headgate.kube.resource import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, Resource
 from headgate.owners.contract import Again, Controller, Done, Interest, Steps, Wake
-from headgate.owners.effects import List, Patch
+from headgate.owners.effects import List
 from headgate.owners.volumes import facts
 from headgate.owners.volumes.facts import ClaimKey, Object
+from headgate.owners.volumes.finalizers import FINALIZER_FIELDS, change_protection, is_protected
 from headgate.owners.volumes.shelf import Step
 from headgate.owners.volumes.users import POD_FIELDS, User, Users, read_user, uses
-
-_FINALIZERS: Final = {
-    PERSISTENT_VOLUME_CLAIMS: "kubernetes.io/pvc-protection",
-    PERSISTENT_VOLUMES: "kubernetes.io/pv-protection",
-}
-_FIELDS: Final = frozenset({"metadata.deletionTimestamp", "metadata.finalizers"})
 
 
 class _Namespace(msgspec.Struct, frozen=True):
@@ -47,8 +42,8 @@ class StorageProtection(Controller):
 
     def interests(self) -> Iterable[Interest]:
         return (
-            Interest(PERSISTENT_VOLUME_CLAIMS, _FIELDS | {"metadata.ownerReferences"}),
-            Interest(PERSISTENT_VOLUMES, _FIELDS | {"status.phase"}),
+            Interest(PERSISTENT_VOLUME_CLAIMS, FINALIZER_FIELDS | {"metadata.ownerReferences"}),
+            Interest(PERSISTENT_VOLUMES, FINALIZER_FIELDS | {"status.phase"}),
             Interest(PODS, POD_FIELDS),
         )
 
@@ -58,8 +53,8 @@ class StorageProtection(Controller):
         if resource == PODS:
             user = self._users.put(obj)
             return () if user is None or (user.node and not user.has_ended) else self._concerned(user)
-        is_protected = _FINALIZERS[resource] in (obj["metadata"].get("finalizers") or ())
-        has_work = is_protected == facts.is_going(obj)
+        protected = is_protected(resource, obj)
+        has_work = protected == facts.is_going(obj)
         if resource == PERSISTENT_VOLUMES:
             self._volumes.pop(facts.name_of(obj), None)
             if has_work:
@@ -68,7 +63,7 @@ class StorageProtection(Controller):
         key = facts.key_of(obj)
         self._forget(key)
         if has_work:
-            (self._going if is_protected else self._unprotected).setdefault(key[0], {})[key] = obj
+            (self._going if protected else self._unprotected).setdefault(key[0], {})[key] = obj
         return (Wake(_Namespace(key[0])),) if has_work else ()
 
     def removed(self, resource: Resource, namespace: str, name: str, uid: str, now_s: float) -> Iterable[Wake]:
@@ -99,7 +94,7 @@ class StorageProtection(Controller):
             volume = self._volumes.get(key.name)
             if volume is None or (facts.is_going(volume) and facts.phase_of(volume) == "Bound"):
                 return Done()
-            problem = yield from _write(PERSISTENT_VOLUMES, volume)
+            problem = yield from change_protection(PERSISTENT_VOLUMES, volume)
         else:
             problem = yield from self._look_at_claims(key.name)
         return Done() if problem is None else Again(problem)
@@ -107,7 +102,7 @@ class StorageProtection(Controller):
     def _look_at_claims(self, namespace: str) -> Step:
         problem = None
         for claim in list(self._unprotected.get(namespace, {}).values()):
-            problem = (yield from _write(PERSISTENT_VOLUME_CLAIMS, claim)) or problem
+            problem = (yield from change_protection(PERSISTENT_VOLUME_CLAIMS, claim)) or problem
         going = self._going.get(namespace, {}).items()
         unused = [claim for key, claim in sorted(going) if not any(uses(each, claim) for each in self._users.of(key))]
         if not unused:
@@ -118,17 +113,5 @@ class StorageProtection(Controller):
         pods = [read_user(each) for each in answer.items]
         for claim in unused:
             if not any(uses(each, claim) for each in pods):
-                problem = (yield from _write(PERSISTENT_VOLUME_CLAIMS, claim)) or problem
+                problem = (yield from change_protection(PERSISTENT_VOLUME_CLAIMS, claim)) or problem
         return problem
-
-
-def _write(resource: Resource, obj: Object) -> Step:
-    """Takes the finalizer off what is going, and gives it to what is not."""
-    finalizer, metadata = _FINALIZERS[resource], obj["metadata"]
-    others = [each for each in metadata.get("finalizers") or () if each != finalizer]
-    wanted = others if facts.is_going(obj) else [*others, finalizer]
-    known = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
-    body = {"metadata": {**known, "finalizers": wanted or None}}
-    answer = yield Patch(resource, metadata.get("namespace") or "", metadata["name"], body, how="merge")
-    # What changed meanwhile is heard of, and looked at again then.
-    return None if answer.ok or answer.missing or answer.conflict else answer.message

@@ -77,6 +77,8 @@ class Users:
 
     def put(self, pod: Object) -> User | None:
         """The pod if it uses claims, and something about it is new."""
+        if not (pod.get("spec") or {}).get("volumes"):
+            return None  # most pods
         user = read_user(pod)
         if user == self._pods.get(user.uid) or not (user.claims or user.own):
             return None
