@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from headgate.kube.resource import JOBS, PODS, Resource
+from headgate.kube.revisions import revision_of
 from headgate.owners.contract import WHOLE, Again, Controller, Done, Interest, Steps, Wake
 from headgate.owners.families import making, pods
 from headgate.owners.families.claiming import claim
@@ -79,6 +80,9 @@ class Jobs(Controller):
         return self._soon(self._family.synced(revision)) if resource == PODS else ()
 
     def _job_applied(self, job: Object) -> Iterable[Wake]:
+        known = self._family.owner((job["metadata"]["namespace"], job["metadata"]["name"]))
+        if known is not None and revision_of(known) == revision_of(job):
+            return ()  # the echo of a write of ours, which would have been refused if anything else had changed
         keys = self._family.owner_applied(job)
         if not keys or not is_finished(job):
             return [Wake(key) for key in keys]
