@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from headgate.kube.timestamps import parse_time
@@ -138,8 +139,12 @@ def recreated(place: Workplace) -> None:
     place.create(deployment("web", lingering, replicas=2, strategy={"type": "Recreate"}))
     place.stop("the first is up", *all_new(place, 2))
     roll(place)
-    place.wait(place.status(WEB, terminatingReplicas=2))
-    place.notes.append(("while the old ones go", [sizes(place), len(place.pods())]))
+    since_s = int(time.time())
+    place.wait(sized(place, one=0, two=2))
+    (new,) = (each for each in place.items(place.at("replicasets")) if each["spec"]["replicas"])
+    made_s = parse_time(new["metadata"]["creationTimestamp"])
+    assert isinstance(made_s, int)
+    place.note("the old ones were waited for", made_s - since_s >= 2)
     place.stop("the second is up", *rolled(place, 2))
 
 
@@ -273,13 +278,11 @@ def _owners(place: Workplace, obj: Object) -> Any:
     return place.read(f"replicasets/{obj['metadata']['name']}")["metadata"].get("ownerReferences")
 
 
-def meddled_with(place: Workplace) -> None:
+def set_deleted(place: Workplace) -> None:
     place.create(deployment("web", replicas=2))
     place.wait(*all_new(place, 2))
     (mine,) = place.items(place.at("replicasets"))
     name = f"replicasets/{mine['metadata']['name']}"
-    place.change(name, {"spec": {"replicas": 4}})
-    place.stop("its size is put right", *rolled(place, 2))
     place.remove(name)
     place.stop("it is made again", *all_new(place, 2))
 
@@ -321,7 +324,7 @@ STORIES = [
     story("a Deployment adopts a ReplicaSet of its template", adopts_its_own),
     story("a Deployment adopts a ReplicaSet of another template", adopts_another),
     story("a Deployment releases a ReplicaSet and meets its name again", releases),
-    story("somebody meddles with the ReplicaSet of a Deployment", meddled_with),
+    story("somebody deletes the ReplicaSet of a Deployment", set_deleted),
     story("annotations of a Deployment reach its ReplicaSet", annotated),
     story("pods of a Deployment end", its_pods_end),
 ]

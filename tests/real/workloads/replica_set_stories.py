@@ -94,6 +94,18 @@ def pods_end(place: Workplace) -> None:
     place.stop("a dead one is missed by nobody", place.pods_are(3), place.status(WEB, replicas=2, readyReplicas=2))
 
 
+def ended_before(place: Workplace) -> None:
+    """A pod that has ended is neither adopted nor released."""
+    place.create(bare("short", {"run-for": "100ms"}, restartPolicy="Never"))
+    place.wait(place.pods_are(1, "Succeeded"))
+    place.create(a_set(1))
+    place.wait(place.status(WEB, readyReplicas=1), place.pods_are(2))
+    (mine,) = (name for name in names(place) if name != "short")
+    place.end_pod(mine)
+    place.change(f"pods/{mine}", {"metadata": {"labels": {"app": "other"}}})
+    place.stop("they stay whose they are", place.status(WEB, readyReplicas=1), place.pods_are(3))
+
+
 def another_template(place: Workplace) -> None:
     place.create(a_set(2))
     place.wait(*up(place, 2))
@@ -137,6 +149,7 @@ STORIES = [
     story("pods of a ReplicaSet go by what they cost", goes_by_cost),
     story("a pod of a ReplicaSet is labelled otherwise and back", relabelled),
     story("pods of a ReplicaSet end", pods_end),
+    story("pods that have ended are left to whom they belong", ended_before),
     story("a ReplicaSet gets another template", another_template),
     story("a ReplicaSet waits until pods are ready for long enough", ready_for_long_enough),
     story("pods of a ReplicaSet are refused", refused),

@@ -132,6 +132,18 @@ def test_matching_orphans_are_adopted_and_strangers_released(world: World) -> No
     assert status(world)["replicas"] == 2
 
 
+def test_pods_that_have_ended_are_neither_adopted_nor_released(world: World) -> None:
+    put(world, PODS, {"metadata": {"name": "free", **template()["metadata"]}, "spec": template()["spec"]})
+    set_ready(world, "free", ready=False, phase="Succeeded")
+    put(world, SETS, a_set(replicas=1))
+    (mine,) = (name for name in names(world.advance(A_WHILE_S)) if name != "free")
+    set_ready(world, mine, ready=False, phase="Failed")
+    patch(world, f"{PODS}/{mine}", {"metadata": {"labels": {"app": "other"}}})
+    world.advance(A_WHILE_S)
+    assert "ownerReferences" not in get(world, f"{PODS}/free")["metadata"]
+    assert "ownerReferences" in get(world, f"{PODS}/{mine}")["metadata"]
+
+
 def test_a_pod_without_all_labels_of_the_template_is_counted_but_not_as_fully_labelled(world: World) -> None:
     put(world, SETS, a_set(template=template(app="web", tier="front")))
     name = names(world.advance(A_WHILE_S))[0]

@@ -25,10 +25,12 @@ def claim(
     *,
     finalizers: Sequence[str] = (),
     suits: Callable[[Object], bool] = lambda obj: True,
+    counts: Callable[[Object], bool] = lambda obj: True,
 ) -> Claiming:
     """Adopt and release. ``finalizers`` are put on what is adopted, and taken off what is released.
 
-    ``suits`` says no to what the owner cannot use although its selector means it.
+    ``suits`` says no to what the owner cannot use although its selector means it. What does not count for it, such as
+    a pod that has ended, is neither adopted nor released: ``counts``.
     """
     owner = family.owner(key)
     if owner is None:
@@ -36,11 +38,11 @@ def claim(
     problem = None
     leaving = "deletionTimestamp" in owner["metadata"]
     selector = family.selector(key)
-    for each in list(family.dependents(owner["metadata"]["uid"]).values()):
+    for each in filter(counts, list(family.dependents(owner["metadata"]["uid"]).values())):
         is_meant = selector.matches(each["metadata"].get("labels")) and suits(each)
         if not is_meant and not leaving:
             problem = (yield from _release(family, owner, each, finalizers)) or problem
-    wanted = [each for each in family.candidates(key) if _may_be_adopted(family, each) and suits(each)]
+    wanted = [each for each in filter(counts, family.candidates(key)) if _may_be_adopted(family, each) and suits(each)]
     if not wanted or leaving:
         return problem
     doubt = yield from _ask_for(family, owner)

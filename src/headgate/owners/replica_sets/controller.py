@@ -110,8 +110,8 @@ class ReplicaSets(Controller):
         doubt = yield from settle(self._family, owner)
         if doubt is not None:
             return Again(doubt)
-        if self._counts(owner).strangers or self._family.candidates(key):
-            unclaimed = yield from claim(self._family, key)
+        if self._counts(owner).strangers or any(map(facts.is_active, self._family.candidates(key))):
+            unclaimed = yield from claim(self._family, key, counts=facts.is_active)
             if unclaimed is not None:
                 return Again(unclaimed)
         owner = self._family.owner(key)
