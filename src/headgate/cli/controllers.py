@@ -38,6 +38,7 @@ from headgate.owners.service_accounts import ServiceAccounts
 from headgate.owners.stateful_sets.controller import StatefulSets
 from headgate.owners.stray_pods import StrayPods
 from headgate.owners.ttl import FinishedJobs
+from headgate.owners.unserved import Unserved
 from headgate.owners.volumes.attributes import AttributesProtection
 from headgate.owners.volumes.controller import Volumes
 from headgate.owners.volumes.ephemeral import EphemeralClaims
@@ -75,6 +76,7 @@ def make_controllers(authority: str, patience: Patience) -> list[Controller]:
         EphemeralClaims(),
         Budgets(),
         DaemonSets(draw, template_hash()),
+        Unserved(),
     ]
 
 

@@ -47,6 +47,7 @@ STORAGE_CLASSES: Final = Resource("storage.k8s.io", "v1", "storageclasses", name
 VOLUME_ATTRIBUTES_CLASSES: Final = Resource("storage.k8s.io", "v1", "volumeattributesclasses", namespaced=False)
 JOBS: Final = Resource("batch", "v1", "jobs", namespaced=True)
 CRON_JOBS: Final = Resource("batch", "v1", "cronjobs", namespaced=True)
+HORIZONTAL_POD_AUTOSCALERS: Final = Resource("autoscaling", "v2", "horizontalpodautoscalers", namespaced=True)
 EVENTS: Final = Resource("", "v1", "events", namespaced=True)
 CLUSTER_ROLES: Final = Resource("rbac.authorization.k8s.io", "v1", "clusterroles", namespaced=False)
 LEASES: Final = Resource("coordination.k8s.io", "v1", "leases", namespaced=True)
