@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+import random
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.kube.timestamps import format_time
+from headgate.owners.effects import Create, Delete
+from headgate.owners.replica_sets.controller import ReplicaSets
 from headgate.owners.replica_sets.order import DELETION_COST, first_to_go, on_nodes
 from headgate.owners.replica_sets.tally import Tally
+from unit.owners.workloads import SETS, a_set, a_world, drawing, kill, names, pods, put
 
 Object = dict[str, Any]
 NOW_S = 1_700_000_000.0
@@ -92,12 +96,12 @@ def _is_ready(pod: Object) -> bool:
 
 @given(st.data(), st.integers(0, 7))
 def test_pods_go_in_the_order_of_the_rules(data: Any, count: int) -> None:
-    pods = [data.draw(a_pod(uid)) for uid in "abcdefg"[: data.draw(st.integers(1, 7))]]
-    related = on_nodes(pods)
-    going = first_to_go(pods, related, count, NOW_S)
-    assert len(going) == min(count, len(pods))
-    if count < len(pods):
-        staying = [pod for pod in pods if pod not in going]
+    drawn = [data.draw(a_pod(uid)) for uid in "abcdefg"[: data.draw(st.integers(1, 7))]]
+    related = on_nodes(drawn)
+    going = first_to_go(drawn, related, count, NOW_S)
+    assert len(going) == min(count, len(drawn))
+    if count < len(drawn):
+        staying = [pod for pod in drawn if pod not in going]
         for leaving in going:
             assert not any(_goes_before(each, leaving, related) for each in staying if _is_plain(each, leaving))
 
@@ -140,3 +144,27 @@ _RULES: Any = (
     lambda pod, related: -pod["status"]["containerStatuses"][0]["restartCount"],
     lambda pod, related: _magnitude(pod["metadata"]["creationTimestamp"]),
 )
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 2**32), st.integers(1, 6))
+def test_in_any_order_of_events_there_are_never_too_many_pods(seed: int, replicas: int) -> None:
+    """Answers get lost, watches are late, processes die, pods end and are deleted by others."""
+    chance, draw = random.Random(seed), drawing()
+    world = a_world(lambda: ReplicaSets(draw, burst=3, soon_s=0))
+    world.lose = lambda effect: isinstance(effect, Create | Delete) and chance.random() < 0.1
+    put(world, SETS, a_set(replicas=replicas))
+    for _ in range(80):
+        what = chance.random()
+        if what < 0.08 and (there := names(world)):
+            kill(world, chance.choice(there))
+        elif what < 0.11:
+            world.crash().hear_all()
+        elif what < 0.16:
+            world.advance(1)
+        else:
+            world.settle(chance.choice, steps=1)
+        assert len([pod for pod in pods(world) if not _is_going(pod)]) <= replicas
+    world.lose = lambda effect: False
+    world.advance(60)
+    assert len([pod for pod in pods(world) if not _is_going(pod)]) == replicas
