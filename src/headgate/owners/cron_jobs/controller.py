@@ -163,14 +163,17 @@ class CronJobs(Controller):
         """Strike off Jobs that are gone. The watch may be late: the server knows."""
         there = self._family.dependents(cron["metadata"]["uid"])
         for each in books.active:
-            if each["uid"] in there:
+            name, uid = each.get("name", ""), each.get("uid", "")
+            if uid in there:
                 continue
-            answer = yield Get(JOBS, cron["metadata"]["namespace"], each["name"], ("metadata.uid",))
-            if answer.missing or (answer.ok and answer.body["metadata"]["uid"] != each["uid"]):
-                yield _tell(cron, "Normal", "MissingJob", f"Active job went missing: {each['name']}")
-                books.strike(each["uid"])
-            elif not answer.ok:
-                return answer.message
+            if name:
+                answer = yield Get(JOBS, cron["metadata"]["namespace"], name, ("metadata.uid",))
+                if answer.ok and answer.body["metadata"]["uid"] == uid:
+                    continue
+                if not answer.ok and not answer.missing:
+                    return answer.message
+            yield _tell(cron, "Normal", "MissingJob", f"Active job went missing: {name}")
+            books.strike(uid)
         return None
 
     def _start(self, cron: Object, books: Books, due_s: int, zone: Zone) -> Generator[Effect, Answer, str | None]:

@@ -26,7 +26,7 @@ class Books:
         return any(each.get("name") == name for each in self.active)
 
     def strike(self, uid: str) -> None:
-        self.active = [each for each in self.active if each.get("uid") != uid]
+        self.active = [each for each in self.active if each.get("uid", "") != uid]
 
     def started(self, reference: Object, due_s: int) -> None:
         self.active = [*self.active, reference]

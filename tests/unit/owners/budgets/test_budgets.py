@@ -6,11 +6,17 @@ from typing import Any
 
 import pytest
 
+from headgate.kube import resource
+from headgate.kube.resource import POD_DISRUPTION_BUDGETS, Resource
 from headgate.kube.timestamps import format_time
-from headgate.owners.effects import Answer, Replace
+from headgate.owners.budgets.controller import Budgets
+from headgate.owners.contract import Done
+from headgate.owners.effects import Answer, Get, Replace
+from headgate.owners.served import Served, ServedKind
 from unit.owners.budgets.stage import BUDGETS, Stage
-from unit.owners.workloads import PODS, kill, patch, set_ready
+from unit.owners.workloads import PODS, get, kill, patch, set_ready
 
+ROLLOUT = ServedKind(Resource("example.com", "v1", "rollouts", namespaced=True), "Rollout", frozenset({"get"}))
 ABOUT_TWO_MINUTES_S = 121.0
 
 
@@ -118,6 +124,29 @@ def test_an_owner_that_is_gone_is_told_of(stage: Stage) -> None:
     assert stage.server.delete("/apis/apps/v1/namespaces/a/replicasets/web-1").status == 200
     stage.budget(maxUnavailable=1)
     assert stage.condition() == ("False", "SyncFailed", 'found no controllers for pod "one"')
+
+
+def test_a_namesake_of_the_owner_does_not_count(stage: Stage) -> None:
+    replica_set = stage.owner("replicasets", "ReplicaSet", "web-1", 3)
+    earlier = {**replica_set, "metadata": {**replica_set["metadata"], "uid": "earlier"}}
+    stage.pods("one", owner=earlier)
+    stage.budget(maxUnavailable=1)
+    assert stage.condition()[2] == 'found no controllers for pod "one"'
+
+
+def test_a_budget_that_changes_while_the_server_is_asked_is_not_written_as_it_was(stage: Stage) -> None:
+    controller = Budgets()
+    controller.learn(Served(by_name={("example.com/v1", "Rollout"): ROLLOUT}))
+    stage.pods("one", owner={"apiVersion": "example.com/v1", "kind": "Rollout", "metadata": {"name": "r", "uid": "u"}})
+    controller.applied(resource.PODS, get(stage.world, f"{PODS}/one"), 0.0)
+    [wake] = controller.applied(POD_DISRUPTION_BUDGETS, stage.budget(maxUnavailable=1), 0.0)
+    steps = controller.work(wake.key, 0.0)
+    assert isinstance(next(steps), Get)
+    patch(stage.world, f"{BUDGETS}/b", {"spec": {"maxUnavailable": 2}})
+    controller.applied(POD_DISRUPTION_BUDGETS, get(stage.world, f"{BUDGETS}/b"), 0.0)
+    with pytest.raises(StopIteration) as done:
+        steps.send(Answer(200, {"metadata": {"uid": "u"}, "spec": {"replicas": 3}}, 0.0))
+    assert done.value.value == Done()
 
 
 def test_an_owner_of_a_kind_that_nobody_serves_is_told_of(stage: Stage) -> None:
@@ -249,12 +278,13 @@ def test_nothing_is_written_when_nothing_changed(stage: Stage) -> None:
 
 
 def test_an_announced_disruption_that_never_came_is_taken_back(stage: Stage) -> None:
-    stage.pods("one", "two")
+    stage.pods("one", "two", "three")
     now = format_time(stage.server.epoch_s)
     target = {"type": "DisruptionTarget", "status": "True", "lastTransitionTime": now, "reason": "X", "message": "y"}
     ready = {"type": "Ready", "status": "True", "lastTransitionTime": now}
     patch(stage.world, f"{PODS}/one/status", {"status": {"conditions": [ready, target]}})
     by_kubelet = {**target, "reason": "TerminationByKubelet"}
+    patch(stage.world, f"{PODS}/three/status", {"status": {"phase": "Failed", "conditions": [target]}})
     patch(stage.world, f"{PODS}/two/status", {"status": {"conditions": [ready, by_kubelet]}})
     stage.world.advance(119)
     assert stage.server.get(f"{PODS}/one").body["status"]["conditions"][1]["status"] == "True"
@@ -268,6 +298,8 @@ def test_an_announced_disruption_that_never_came_is_taken_back(stage: Stage) -> 
         "observedGeneration": 1,
     }
     assert two["status"] == "True"
+    [three] = stage.server.get(f"{PODS}/three").body["status"]["conditions"]
+    assert three["status"] == "True", "it has ended, by whatever means"
 
 
 def test_a_process_that_starts_anew_counts_the_same(stage: Stage) -> None:

@@ -10,6 +10,8 @@ from typing import Any
 
 from embedded import Embedded
 from headgate.control.zones import find_zone
+from headgate.kube.resource import Resource
+from headgate.owners.contract import Wake
 from headgate.owners.cron_jobs.controller import CronJobs
 from headgate.owners.jobs.controller import Jobs
 from unit.owners.deaths import Mortal
@@ -17,7 +19,7 @@ from unit.owners.kubelet import ENDS, Kubelet
 from unit.owners.world import Object
 
 CRONS = "/apis/batch/v1/namespaces/a/cronjobs"
-JOBS = "/apis/batch/v1/namespaces/a/jobs"
+PATH = "/apis/batch/v1/namespaces/a/jobs"
 MINUTE_S = 60.0
 
 
@@ -61,8 +63,13 @@ class Stage:
     def pass_minutes(self, minutes: int) -> None:
         self.world.advance(minutes * MINUTE_S)
 
+    def look_deaf_to(self, resource: Resource) -> None:
+        """Work on the CronJob while watches of a resource are late."""
+        self.world.wake(self.world.controllers[0], [Wake(("a", "c"))])
+        self.world.settle(deaf=(resource,))
+
     def delete_job(self, name: str) -> None:
-        assert self.server.delete(f"{JOBS}/{name}", {"propagationPolicy": "Background"}).status == 200
+        assert self.server.delete(f"{PATH}/{name}", {"propagationPolicy": "Background"}).status == 200
         self.world.advance(1)
 
     # -- seeing ----------------------------------------------------------------------------------------------------
@@ -75,7 +82,7 @@ class Stage:
         return [each["name"] for each in self.status(name).get("active") or ()]
 
     def jobs(self) -> list[Object]:
-        items: list[Object] = self.server.get(JOBS).body["items"]
+        items: list[Object] = self.server.get(PATH).body["items"]
         return items
 
     def names(self) -> list[str]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.kube.resource import CRON_JOBS
+from headgate.kube.resource import CRON_JOBS, JOBS
 from headgate.kube.timestamps import parse_time
-from headgate.owners.contract import Wake
-from headgate.owners.effects import Answer, Create, Delete, Replace
-from unit.owners.cron_jobs.stage import CRONS, JOBS, Stage
+from headgate.owners.effects import Answer, Create, Delete, Get, Replace
+from unit.owners.cron_jobs.stage import CRONS, PATH, Stage
 from unit.owners.deaths import Mortal
 
 SCHEDULED = "batch.kubernetes.io/cronjob-scheduled-timestamp"
@@ -147,7 +146,7 @@ def test_a_job_that_somebody_else_made_is_told_of_and_not_adopted(stage: Stage) 
         "controller": True,
     }
     metadata = {"name": "by-hand", "ownerReferences": [owner]}
-    answer = stage.server.post(JOBS, {"metadata": metadata, "spec": cron["spec"]["jobTemplate"]["spec"]})
+    answer = stage.server.post(PATH, {"metadata": metadata, "spec": cron["spec"]["jobTemplate"]["spec"]})
     assert answer.status == 201, answer.body
     stage.pass_minutes(1)
     assert set(stage.events()) == {"UnexpectedJob"}
@@ -169,6 +168,12 @@ def test_two_times_within_one_minute_get_one_job(stage: Stage) -> None:
     minutes = [minute(f"2023-11-14T22:{each}:00Z") for each in (13, 14, 15)]
     assert stage.names() == [f"c-{each}" for each in minutes]
     assert stage.active() == []
+
+
+def test_a_job_of_this_minute_that_still_runs_is_not_tried_again(stage: Stage) -> None:
+    stage.add(schedule="@every 15s")
+    stage.world.advance(40)
+    assert stage.world.requests.count(("POST", PATH)) == 1
 
 
 def test_a_time_zone_moves_the_hour(stage: Stage) -> None:
@@ -231,7 +236,7 @@ def test_a_job_that_cannot_be_deleted_keeps_its_successor_waiting(stage: Stage) 
 def test_a_name_that_somebody_else_took_is_left_alone(stage: Stage) -> None:
     cron = stage.add()
     taken = f"c-{minute('2023-11-14T22:14:00Z')}"
-    stage.server.post(JOBS, {"metadata": {"name": taken}, "spec": cron["spec"]["jobTemplate"]["spec"]})
+    stage.server.post(PATH, {"metadata": {"name": taken}, "spec": cron["spec"]["jobTemplate"]["spec"]})
     stage.pass_minutes(1)
     assert stage.status() == {}
     stage.pass_minutes(1)
@@ -240,13 +245,21 @@ def test_a_name_that_somebody_else_took_is_left_alone(stage: Stage) -> None:
 
 def test_a_late_watch_makes_no_second_job_and_no_news(stage: Stage) -> None:
     stage.add()
-    [cron_jobs, *_] = stage.world.controllers
-    stage.world.server.epoch_s += 41
+    stage.server.epoch_s += 41
     for _ in range(3):
-        stage.world.wake(cron_jobs, [Wake(("a", "c"))])
-        stage.world.settle(deaf=(CRON_JOBS,))  # Jobs are heard of, the CronJob's new status is not
+        stage.look_deaf_to(CRON_JOBS)  # Jobs are heard of, the CronJob's new status is not
     assert stage.events() == ["SuccessfulCreate"]
     assert len(stage.names()) == 1
+
+
+def test_a_late_watch_of_jobs_is_no_reason_to_miss_or_to_suspect_one(stage: Stage) -> None:
+    stage.add(concurrencyPolicy="Replace")
+    stage.pass_minutes(1)
+    stage.server.epoch_s += 60
+    for _ in range(3):
+        stage.look_deaf_to(JOBS)  # neither that the first one went nor that the second one came
+    assert stage.events() == ["SuccessfulCreate", "SuccessfulDelete", "SuccessfulCreate"]
+    assert ("GET", f"{PATH}/{stage.active()[0]}") not in stage.world.requests
 
 
 def test_a_status_that_was_written_by_somebody_else_meanwhile_is_not_lost(stage: Stage) -> None:
@@ -256,6 +269,30 @@ def test_a_status_that_was_written_by_somebody_else_meanwhile_is_not_lost(stage:
     stage.pass_minutes(1)
     assert stage.active() == stage.names()
     assert len(stage.names()) == 1
+
+
+def test_a_status_that_names_nothing_is_put_right(stage: Stage) -> None:
+    stage.add("good", ends="Succeeded")
+    stage.add()
+    nonsense = [{"kind": "Job"}, {"name": "never", "uid": "x"}]
+    assert stage.server.patch(f"{CRONS}/c/status", {"status": {"active": nonsense}}).status == 200
+    stage.pass_minutes(1)
+    assert stage.active() == [f"c-{minute('2023-11-14T22:14:00Z')}"]
+    assert stage.status("good")["lastSuccessfulTime"] == "2023-11-14T22:14:00Z"
+
+
+def test_a_server_that_does_not_answer_whether_a_job_is_there_is_asked_again(stage: Stage) -> None:
+    stage.add()
+    stage.pass_minutes(1)
+    [name] = stage.names()
+    down = Answer(503, {"message": "not now"}, 0.0)
+    stage.world.refuse = lambda effect: down if isinstance(effect, Get) else None
+    stage.delete_job(name)
+    assert stage.active() == [name]
+    stage.world.refuse = lambda effect: None
+    stage.world.advance(10)
+    assert stage.active() == []
+    assert "MissingJob" in stage.events()
 
 
 def test_a_cron_job_that_is_being_deleted_starts_nothing(stage: Stage) -> None:
