@@ -10,64 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.quota.kinds.conversion import FROM_OLDER, FROM_STORED, convert
-from headgate.quota.kinds.definitions import definitions
 from headgate.quota.kinds.names import API_VERSION, OLDER_API_VERSION
+from headgate.quota.kinds.rules import judge
+from property.kueue_objects import KINDS, objects
 
 Object = dict[str, Any]
-
-NAMES = st.sampled_from(["a", "b", "main", "example.com/c"])
-ANYTHING = st.dictionaries(NAMES, st.integers(0, 3) | NAMES | st.none(), max_size=2)
-SCHEMAS = {
-    (each["spec"]["names"]["kind"], version["name"]): version["schema"]["openAPIV3Schema"]
-    for each in definitions(both=True)
-    for version in each["spec"]["versions"]
-}
-KINDS = sorted({kind for kind, _ in SCHEMAS})
-
-
-def drawn(schema: Object) -> st.SearchStrategy[Any]:
-    """What a structural schema lets in, more or less; patterns are not looked at."""
-    if "enum" in schema:
-        return st.sampled_from(schema["enum"])
-    if schema.get("x-kubernetes-int-or-string"):
-        return st.integers(0, 9) | st.sampled_from(["1", "500m"])
-    match schema.get("type"):
-        case "integer":
-            return st.integers(0, 20)
-        case "boolean":
-            return st.booleans()
-        case "array":
-            items = drawn(schema["items"])
-            if schema.get("x-kubernetes-list-map-keys") == ["name"]:
-                return st.lists(items, max_size=3, unique_by=lambda each: each["name"])
-            return st.lists(items, max_size=2)
-        case "object":
-            return drawn_object(schema)
-    return NAMES
-
-
-def drawn_object(schema: Object) -> st.SearchStrategy[Object]:
-    if "additionalProperties" in schema:
-        return st.dictionaries(NAMES, drawn(schema["additionalProperties"]), max_size=2)
-    parts = schema.get("properties")
-    if parts is None:
-        return ANYTHING
-    needed = {*schema.get("required", ()), *({"name"} & parts.keys())}
-    return st.fixed_dictionaries(
-        {name: drawn(part) for name, part in parts.items() if name in needed},
-        optional={name: drawn(part) for name, part in parts.items() if name not in needed},
-    )
-
-
-def objects(kind: str, version: str) -> st.SearchStrategy[Object]:
-    schema = SCHEMAS[kind, version]
-    parts = {k: v for k, v in schema["properties"].items() if k not in ("apiVersion", "kind", "metadata")}
-    metadata = st.fixed_dictionaries(
-        {"name": NAMES},
-        optional={"annotations": st.dictionaries(NAMES, NAMES, min_size=1), "labels": st.dictionaries(NAMES, NAMES)},
-    )
-    said = {"apiVersion": st.just(f"kueue.x-k8s.io/{version}"), "kind": st.just(kind), "metadata": metadata}
-    return st.fixed_dictionaries(said, optional={name: drawn(part) for name, part in parts.items()})
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -147,3 +94,16 @@ def test_annotations_that_somebody_made_up_change_neither_names_nor_versions_and
     there = convert(obj, other)
     assert (there["apiVersion"], there["kind"], there["metadata"]["name"]) == (other, kind, obj["metadata"]["name"])
     assert isinstance(there.get("spec", {}), dict)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(deadline=None, max_examples=60)
+@given(data=st.data())
+def test_rules_judge_whatever_the_schema_lets_in_and_what_stays_as_it_is_may_stay(
+    kind: str, data: st.DataObject
+) -> None:
+    old, new = (data.draw(objects(kind, version)) for version in ("v1beta2", "v1beta1"))
+    for each in judge(new, old).problems + judge(old, None).problems:
+        assert str(each)
+    assert judge(old, old).problems == []
+    assert judge(convert(old, OLDER_API_VERSION), old).problems == []

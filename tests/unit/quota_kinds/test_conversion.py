@@ -63,6 +63,14 @@ def test_checks_that_got_flavors_in_v1beta2_are_not_also_listed_without_them() -
     assert convert(there, OLDER_API_VERSION)["spec"] == {"admissionChecksStrategy": strategy}
 
 
+def test_checks_that_went_in_v1beta2_are_not_listed_again_however_they_were_said() -> None:
+    for said in ({"admissionChecks": ["one"]}, {"admissionChecks": ["one"], "admissionChecksStrategy": {}}):
+        there = newer("ClusterQueue", said)
+        assert convert(there, OLDER_API_VERSION)["spec"] == said
+        del there["spec"]["admissionChecksStrategy"]
+        assert convert(there, OLDER_API_VERSION)["spec"] == {}
+
+
 def test_a_priority_class_is_a_reference_by_its_source() -> None:
     for source, group, kind in (
         ("kueue.x-k8s.io/workloadpriorityclass", "kueue.x-k8s.io", "WorkloadPriorityClass"),

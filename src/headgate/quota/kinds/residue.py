@@ -97,9 +97,13 @@ def _named(items: list[Any]) -> dict[str, Any] | None:
 def _together(places: Sequence[Place], linked: Sequence[frozenset[Path]]) -> list[list[Place]]:
     groups: dict[int, list[Place]] = {}
     for index, place in enumerate(places):
-        link = next((number for number, paths in enumerate(linked) if place.at in paths), len(linked) + index)
+        link = next((number for number, paths in enumerate(linked) if _is_below(place, paths)), len(linked) + index)
         groups.setdefault(link, []).append(place)
     return list(groups.values())
+
+
+def _is_below(place: Place, paths: frozenset[Path]) -> bool:
+    return any(place.at[: len(path)] == path for path in paths)
 
 
 def _holds(obj: Object, place: Place) -> bool:
