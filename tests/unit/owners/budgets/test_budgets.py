@@ -10,7 +10,7 @@ from headgate.kube import resource
 from headgate.kube.resource import POD_DISRUPTION_BUDGETS, Resource
 from headgate.kube.timestamps import format_time
 from headgate.owners.budgets.controller import Budgets
-from headgate.owners.contract import Done
+from headgate.owners.contract import Controller, Done
 from headgate.owners.effects import Answer, Get, Replace
 from headgate.owners.served import Served, ServedKind
 from unit.owners.budgets.stage import BUDGETS, Stage
@@ -135,7 +135,7 @@ def test_a_namesake_of_the_owner_does_not_count(stage: Stage) -> None:
 
 
 def test_a_budget_that_changes_while_the_server_is_asked_is_not_written_as_it_was(stage: Stage) -> None:
-    controller = Budgets()
+    controller: Controller = Budgets()
     controller.learn(Served(by_name={("example.com/v1", "Rollout"): ROLLOUT}))
     stage.pods("one", owner={"apiVersion": "example.com/v1", "kind": "Rollout", "metadata": {"name": "r", "uid": "u"}})
     controller.applied(resource.PODS, get(stage.world, f"{PODS}/one"), 0.0)
