@@ -14,6 +14,8 @@ from real.workloads.pod_stories import bare
 WAITS, AT_ONCE = "WaitForFirstConsumer", "Immediate"
 NO_PROVISIONER, BY_HAND = "kubernetes.io/no-provisioner", "by-hand.example"
 SELECTED = "volume.kubernetes.io/selected-node"
+GATED = [{"name": "example.com/wait"}]
+"""So that a claim is sure to be looked at while its pod has no node."""
 
 
 def volume(place: Workplace, name: str, size: str = "1Gi", claim: str = "", **spec: Any) -> Object:
@@ -66,6 +68,12 @@ def begin_bound(place: Workplace) -> None:
     place.wait(volumes_are(place, v="Available"))
     place.create(claim(place, "c"))
     place.wait(claims_are(place, c="Bound"))
+
+
+def let_go_when_told(place: Workplace) -> None:
+    """The pod ``p`` may be scheduled as soon as its claim says that it waits for that."""
+    place.wait(place.event("WaitForPodScheduled"))
+    place.change("pods/p", {"spec": {"schedulingGates": None}})
 
 
 def smallest_is_given(place: Workplace) -> None:
@@ -134,7 +142,8 @@ def named_volumes_do_not_suit(place: Workplace) -> None:
 def waits_for_a_pod(place: Workplace) -> None:
     place.create(storage_class(place, NO_PROVISIONER, WAITS), volume(place, "v"), claim(place, "c"))
     place.stop("it waits for a pod", place.event("WaitForFirstConsumer"), volumes_are(place, v="Available"), words=True)
-    place.create(user("p", "c"))
+    place.create(user("p", "c", schedulingGates=GATED))
+    let_go_when_told(place)
     place.stop("the pod runs", place.pods_are(1, "Running"), claims_are(place, c="Bound"))
 
 
@@ -161,7 +170,8 @@ def driver_makes_it(place: Workplace) -> None:
 def driver_makes_it_for_a_node(place: Workplace) -> None:
     place.create(storage_class(place, BY_HAND, WAITS), claim(place, "c"))
     place.wait(place.event("WaitForFirstConsumer"))
-    place.create(user("p", "c"))
+    place.create(user("p", "c", schedulingGates=GATED))
+    let_go_when_told(place)
 
     def selected() -> bool:
         notes = place.read("persistentvolumeclaims/c")["metadata"].get("annotations") or {}
@@ -232,7 +242,9 @@ def pod_brings_its_claim(place: Workplace) -> None:
     place.wait(volumes_are(place, v="Available"))
     spec = claim(place, "x")["spec"]
     template = {"metadata": {"labels": {"of": "pod"}}, "spec": spec}
-    place.create(bare("p", volumes=[{"name": "scratch", "ephemeral": {"volumeClaimTemplate": template}}]))
+    volumes = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": template}}]
+    place.create(bare("p", volumes=volumes, schedulingGates=GATED))
+    let_go_when_told(place)
     place.stop("it runs", place.pods_are(1, "Running"), volumes_are(place, v="Bound"))
     place.remove("pods/p")
     place.stop(

@@ -175,6 +175,29 @@ def test_a_claim_without_a_class_is_given_the_default_one_that_comes_later(world
     assert list(bound(world)) == ["c"]
 
 
+def test_a_claim_that_went_while_it_was_written_stays_gone(world: World) -> None:
+    """The news of its end come before the answer to the write; then a volume comes that it would have liked."""
+
+    def refuse(effect: Effect) -> Answer | None:
+        if not isinstance(effect, Patch) or effect.name != "c":
+            return None
+        world.refuse = lambda effect: None
+        answer = world.ask(effect)
+        world.server.patch(f"{CLAIMS}/c", {"metadata": {"finalizers": None}})
+        world.server.delete(f"{CLAIMS}/c")
+        world.hear_all()
+        return answer
+
+    add_class(world, "theirs", "csi.example.com")
+    world.refuse = refuse
+    add_claim(world, "c", on_class="theirs")
+    world.settle()
+    assert world.server.get(f"{CLAIMS}/c").status == 404
+    add_volume(world, "v", storageClassName="theirs")
+    world.advance(1)
+    assert phases(world) == {"v": "Available"}
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_whatever_fails_and_whoever_dies_every_claim_ends_with_a_volume_of_its_own(seed: int) -> None:
     """As many volumes as claims, and writes that fail or are lost on the way back."""

@@ -141,7 +141,7 @@ def bind(shelf: Shelf, volume: Object, claim: Object) -> Step:
     """What is not written yet of a volume and a claim being each other's."""
     key, name = facts.key_of(claim), facts.name_of(volume)
     problem = yield from _give(shelf, volume, claim)
-    if problem is None:
+    if problem is None and name in shelf.volumes:
         problem = yield from write_volume_phase(shelf, shelf.volumes[name], "Bound")
     if problem is None and key in shelf.claims:
         problem = yield from _take(shelf, shelf.claims[key], name)

@@ -92,16 +92,17 @@ class Shelf:
     def write(self, resource: Resource, obj: Object, body: Object, subresource: str = "") -> Step:
         """A merge patch of an object as it is known; what became of it is on the shelf."""
         metadata = obj["metadata"]
-        known = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
-        body = {**body, "metadata": {**body.get("metadata", {}), **known}}
+        state = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
+        body = {**body, "metadata": {**body.get("metadata", {}), **state}}
         place = metadata.get("namespace") or "", metadata["name"]
         answer = yield Patch(resource, *place, body, how="merge", subresource=subresource)
         if not answer.ok:
             return answer.message
-        if resource == PERSISTENT_VOLUMES:
-            self.put_volume(answer.body)
-        else:
-            self.put_claim(answer.body)
+        # Who is gone stays gone, however late an answer comes.
+        is_volume = resource == PERSISTENT_VOLUMES
+        known = self.volumes.get(metadata["name"]) if is_volume else self.claims.get(place)
+        if known is not None and facts.uid_of(known) == metadata["uid"]:
+            (self.put_volume if is_volume else self.put_claim)(answer.body)
         return None
 
     def say(

@@ -84,7 +84,7 @@ def _unbind(shelf: Shelf, volume: Object) -> Step:
     problem = yield from shelf.write(VOLUMES, volume, body)
     if problem is not None:
         return problem
-    return (yield from write_volume_phase(shelf, shelf.volumes[facts.name_of(volume)], "Available"))
+    return (yield from write_volume_phase(shelf, shelf.volumes.get(facts.name_of(volume), volume), "Available"))
 
 
 # -- after its claim ------------------------------------------------------------------------------------------------
@@ -95,7 +95,7 @@ def _release(shelf: Shelf, volume: Object) -> Step:
         problem = yield from write_volume_phase(shelf, volume, "Released")
         if problem is not None:
             return problem
-        volume = shelf.volumes[facts.name_of(volume)]
+        volume = shelf.volumes.get(facts.name_of(volume), volume)
     match _policy(volume):
         case "Delete":
             return (yield from _delete(shelf, volume))
