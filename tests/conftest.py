@@ -27,7 +27,10 @@ from real.allowed_differences import ALLOWED
 ABSENT = "the real Kubernetes binaries are absent"
 KARPENTER_ABSENT = "the real Karpenter is absent"
 HERE = Path(__file__).parent
-CONTROLLERS = "resourcequota-controller,serviceaccount-controller,root-ca-certificate-publisher-controller"
+CONTROLLERS = (
+    "resourcequota-controller,serviceaccount-controller,root-ca-certificate-publisher-controller,"
+    "persistentvolume-binder-controller"
+)
 EVENT_TTL = "4s"
 USED = pytest.StashKey[set[str]]()
 COMPLETE = pytest.StashKey[bool]()
@@ -124,7 +127,7 @@ def governed(kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> I
             str(kube_binaries / "kube-controller-manager"),
             *(f"--kubeconfig={real.kubeconfig}", "--leader-elect=false", "--secure-port=0"),
             *(f"--controllers={CONTROLLERS}", "--use-service-account-credentials=false", f"--root-ca-file={real.ca}"),
-            *("--kube-api-qps=500", "--kube-api-burst=500"),
+            *("--kube-api-qps=500", "--kube-api-burst=500", f"--flex-volume-plugin-dir={folder}"),
         ],
         folder / "kube-controller-manager.log",
     )

@@ -58,6 +58,18 @@ def volume_claim(name: str, storage: str, **spec: Any) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name}, "spec": spec}
 
 
+VOLUMES = "/api/v1/persistentvolumes"
+VOLUME = {
+    "apiVersion": "v1",
+    "kind": "PersistentVolume",
+    "metadata": {"name": "{ns}"},
+    "spec": {
+        "capacity": {"storage": "1Gi"},
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": "{ns}",
+        "hostPath": {"path": "/tmp/v"},
+    },
+}
 GOLD = "{ns}.storageclass.storage.k8s.io"
 EXPANDING = {
     "apiVersion": "storage.k8s.io/v1",
@@ -133,9 +145,10 @@ COUNTED = [
         "a claim that grows",
         post(STORAGE_CLASSES, EXPANDING),
         *made("q", {"requests.storage": "3Gi"}),
-        post(CLAIMS, volume_claim("a", "1Gi", storageClassName="{ns}", volumeName="v")),
+        post(VOLUMES, VOLUME),
+        post(CLAIMS, volume_claim("a", "1Gi", storageClassName="{ns}", volumeName="{ns}")),
         knows("q", {"requests.storage": "1Gi"}),
-        patch(f"{CLAIMS}/a/status", {"status": {"phase": "Bound", "capacity": {"storage": "1Gi"}}}),
+        # Only bound claims grow, and binding takes its time.
         patch(f"{CLAIMS}/a", {"spec": {"resources": {"requests": {"storage": "4Gi"}}}}).until(403),
         patch(f"{CLAIMS}/a", {"spec": {"resources": {"requests": {"storage": "2Gi"}}}}),
         knows("q", {"requests.storage": "2Gi"}),
