@@ -158,3 +158,6 @@ def test_owners_that_are_right_are_not_written_again() -> None:
     assert wanted_owners(owned, stale, pod, scaled_away=True) is None, (
         "a namesake's claims are the collector's business"
     )
+    mixed = [*(wanted or ()), {"apiVersion": "v1", "kind": "Pod", "name": "db-0", "uid": "p", "controller": False}]
+    torn: Object = {"metadata": {"name": "data-db-0", "ownerReferences": mixed}}
+    assert wanted_owners(torn, stale, pod, scaled_away=True) is None
