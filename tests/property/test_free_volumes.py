@@ -87,6 +87,10 @@ def slowly_found(volumes: dict[str, Object], claim: Object, *, only_meant: bool)
     return None
 
 
+def _is_free(volume: Object) -> bool:
+    return bool(volume["status"]["phase"] == "Available" and "deletionTimestamp" not in volume["metadata"])
+
+
 @given(st.lists(st.one_of(VOLUMES, st.integers(0, 7)), max_size=20), CLAIMS, st.booleans())
 def test_the_index_finds_what_a_look_at_all_finds(moves: list[Any], claim: Object, only_meant: bool) -> None:
     index, volumes = FreeVolumes(), dict[str, Object]()
@@ -97,5 +101,8 @@ def test_the_index_finds_what_a_look_at_all_finds(moves: list[Any], claim: Objec
         else:
             volumes[move["metadata"]["name"]] = move
             index.put(move)
+    free = [each for each in volumes.values() if "claimRef" not in each["spec"] and _is_free(each)]
+    for name in ("", "x"):
+        assert index.count(name) == sum(each["spec"]["storageClassName"] == name for each in free)
     found = index.find(claim, only_meant=only_meant)
     assert (None if found is None else found["metadata"]["name"]) == slowly_found(volumes, claim, only_meant=only_meant)

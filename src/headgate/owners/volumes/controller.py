@@ -134,7 +134,10 @@ class Volumes(Controller):
         waiting = [self._shelf.claims[key] for key in self._shelf.waiting(storage_class)]
         taken: set[str] = set()
         for claim in sorted(waiting, key=lambda each: (each["metadata"]["creationTimestamp"], facts.key_of(each))):
+            if len(taken) >= self._shelf.free.count(storage_class):
+                return
             found = self._shelf.free.find(claim, only_meant=False, taken=taken)
             if found is not None:
-                taken.add(facts.name_of(found))
+                if facts.claim_ref(found) is None:
+                    taken.add(facts.name_of(found))
                 yield Wake(_Claim(facts.key_of(claim)))

@@ -7,6 +7,7 @@ meant for the claim goes before all others with the same modes. Of equal sizes t
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
@@ -26,6 +27,7 @@ class FreeVolumes:
         self._free: Final[dict[Modes, dict[Kind, list[Entry]]]] = {}
         self._meant: Final[dict[ClaimKey, dict[str, None]]] = {}
         self._stored: Final[dict[str, Object]] = {}
+        self._counts: Final[Counter[str]] = Counter()
 
     def put(self, volume: Object) -> None:
         name = facts.name_of(volume)
@@ -37,6 +39,7 @@ class FreeVolumes:
         elif _is_free(volume):
             group = self._free.setdefault(facts.access_modes(volume), {}).setdefault(_kind(volume), [])
             insort(group, (facts.capacity(volume), name))
+            self._counts[facts.class_of(volume)] += 1
 
     def drop(self, name: str) -> None:
         volume = self._stored.pop(name, None)
@@ -48,6 +51,7 @@ class FreeVolumes:
             if not self._meant[key]:
                 del self._meant[key]
         elif _is_free(volume):
+            self._counts[facts.class_of(volume)] -= 1
             kinds = self._free[modes]
             group = kinds[_kind(volume)]
             del group[bisect_left(group, (facts.capacity(volume), name))]
@@ -55,6 +59,10 @@ class FreeVolumes:
                 del kinds[_kind(volume)]
             if not kinds:
                 del self._free[modes]
+
+    def count(self, storage_class: str) -> int:
+        """How many volumes of a class nobody has."""
+        return self._counts[storage_class]
 
     def meant_for(self, key: ClaimKey) -> Collection[str]:
         return self._meant.get(key, {})
