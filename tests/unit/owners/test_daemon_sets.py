@@ -337,6 +337,14 @@ def test_history_is_kept_to_its_limit(world: World) -> None:
     assert sorted(history(world).values()) == [3, 4]
 
 
+def test_a_revision_that_pods_are_of_is_never_forgotten(world: World) -> None:
+    create(world, revisionHistoryLimit=0, updateStrategy={"type": "OnDelete"})
+    run(world)
+    for image in ("v2", "v3"):
+        new_image(world, image)
+    assert sorted(history(world).values()) == [1, 3]
+
+
 def test_after_a_crash_nothing_is_made_twice(world: World) -> None:
     create(world)
     run(world)

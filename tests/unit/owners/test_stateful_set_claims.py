@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from headgate.owners.effects import Answer, Create, Effect
+from headgate.owners.stateful_sets.claims import Claims
 from headgate.owners.stateful_sets.controller import StatefulSets
 from headgate.owners.stateful_sets.retention import wanted_owners
 from unit.owners.hollow_kubelet import PODS, names, pods, run
@@ -142,6 +143,28 @@ def test_a_claim_that_somebody_else_controls_is_left_alone(world: World) -> None
     world.server.patch(f"{CLAIMS}/data-db-0", {"metadata": {"ownerReferences": [other]}})
     change(world, **policy("Delete", "Delete"))
     assert owners(world) == {"data-db-0": ["ConfigMap x"]}
+
+
+def test_own_writes_count_at_once_and_older_news_change_nothing() -> None:
+    known = Claims()
+
+    def claim(revision: int, uid: str = "u") -> Object:
+        return {"metadata": {"namespace": "a", "name": "c", "uid": uid, "resourceVersion": str(revision)}}
+
+    known.wrote(claim(5))
+    known.applied(claim(3))
+    assert known.get("a", "c") == claim(5)
+    known.applied(claim(7))
+    assert known.get("a", "c") == claim(7)
+    assert known.removed("a", "c", "another") == []
+    assert known.get("a", "c") == claim(7)
+    known.wait("a", "c", ("a", "db"))
+    assert known.removed("a", "c", "u") == [("a", "db")]
+    known.wrote(claim(9, "v"))
+    known.synced("8")
+    assert known.get("a", "c") == claim(9, "v")
+    known.synced("9")
+    assert known.get("a", "c") is None, "a whole list did not have it"
 
 
 def test_owners_that_are_right_are_not_written_again() -> None:
