@@ -1,20 +1,21 @@
 """The two clusters of the workload stories: a real control plane with hollow nodes, and `headgate up` whole.
 
 `HEADGATE_COMPARE=real,real` puts a real cluster on both sides: what differs then is a fault of the story.
+`HEADGATE_COMPARE=real,controllers` puts a real cluster beside one whose kube-controller-manager is Headgate's.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
 import yaml
 
 from harness.both import Both, report_path
 from harness.control_plane import Nodes, scheduler_config
-from harness.embedded import EmbeddedServer
+from harness.embedded import HEADGATE, EmbeddedServer
 from harness.processes import Process
 from harness.real import RealServer
 from harness.server import Server
@@ -62,34 +63,49 @@ class Sides:
 def two_clusters(folder: Path, programs: Path) -> Iterator[Sides]:
     with ExitStack() as stack:
         real: Server = stack.enter_context(a_real_cluster(folder / "real", programs))
-        if os.environ.get("HEADGATE_COMPARE") == "real,real":
-            ours: Server = stack.enter_context(a_real_cluster(folder / "again", programs, "real again"))
-        else:
-            ours = stack.enter_context(an_embedded_cluster(folder / "ours", programs))
+        ours: Server = stack.enter_context(_other_side(os.environ.get("HEADGATE_COMPARE"), folder, programs))
         sides = Sides(real, ours)
         stack.callback(sides.both.close)
         yield sides
 
 
+def _other_side(which: str | None, folder: Path, programs: Path) -> AbstractContextManager[Server]:
+    if which == "real,real":
+        return a_real_cluster(folder / "again", programs, "real again")
+    if which == "real,controllers":
+        return a_real_cluster(folder / "controllers", programs, "controllers", _our_controllers)
+    return an_embedded_cluster(folder / "ours", programs)
+
+
+def _kube_controller_manager(server: RealServer, programs: Path, plugins: Path) -> list[str]:
+    return [
+        *(str(programs / "kube-controller-manager"), f"--kubeconfig={server.kubeconfig}", "--secure-port=0"),
+        *("--leader-elect=false", f"--kube-api-qps={RATE}", f"--kube-api-burst={RATE}"),
+        f"--controllers={','.join(('*', *(f'-{each}-controller' for each in WITHOUT)))}",
+        *("--use-service-account-credentials=false", f"--root-ca-file={server.ca}"),
+        *(f"--flex-volume-plugin-dir={plugins}", "--pvclaimbinder-sync-period=2s"),
+        *("--node-monitor-period=1s", "--node-monitor-grace-period=12s", "--node-startup-grace-period=12s"),
+    ]
+
+
+def _our_controllers(server: RealServer, programs: Path, plugins: Path) -> list[str]:
+    return [str(HEADGATE), "run", "--components", "controllers", "--kubeconfig", str(server.kubeconfig)]
+
+
 @contextmanager
-def a_real_cluster(folder: Path, programs: Path, name: str = "real") -> Iterator[RealServer]:
+def a_real_cluster(
+    folder: Path,
+    programs: Path,
+    name: str = "real",
+    manager: Callable[[RealServer, Path, Path], list[str]] = _kube_controller_manager,
+) -> Iterator[RealServer]:
     server = RealServer(folder, programs, name)
     config, plugins = folder / "scheduler.yaml", folder / "plugins"
     plugins.mkdir()
     config.write_text(yaml.safe_dump(scheduler_config(str(server.kubeconfig), elected=False)))
     nodes = Nodes(server, NODES, {**RESOURCES, **SIZE}, Options(controller_manager=True, heartbeat_s=3.0))
     processes = [
-        Process(
-            [
-                *(str(programs / "kube-controller-manager"), f"--kubeconfig={server.kubeconfig}", "--secure-port=0"),
-                *("--leader-elect=false", f"--kube-api-qps={RATE}", f"--kube-api-burst={RATE}"),
-                f"--controllers={','.join(('*', *(f'-{each}-controller' for each in WITHOUT)))}",
-                *("--use-service-account-credentials=false", f"--root-ca-file={server.ca}"),
-                *(f"--flex-volume-plugin-dir={plugins}", "--pvclaimbinder-sync-period=2s"),
-                *("--node-monitor-period=1s", "--node-monitor-grace-period=12s", "--node-startup-grace-period=12s"),
-            ],
-            folder / "kube-controller-manager.log",
-        ),
+        Process(manager(server, programs, plugins), folder / "kube-controller-manager.log"),
         Process(
             [str(programs / "kube-scheduler"), f"--config={config}", "--secure-port=0"], folder / "kube-scheduler.log"
         ),
