@@ -29,8 +29,15 @@ _TYPES = {"PATCH": "application/merge-patch+json", "APPLY": "application/apply-p
 
 
 class Pair:
-    def __init__(self, real: Server, ours: Server) -> None:
-        self.real, self.ours = real, ours
+    """``webhooks``: the process that the real server asks; a test that stops it starts it again (``revive``)."""
+
+    def __init__(self, real: Server, ours: Server, webhooks: WebhookProcess) -> None:
+        self.real, self.ours, self.webhooks = real, ours, webhooks
+
+    def revive(self) -> None:
+        log = self.webhooks.log.with_suffix(".again")
+        self.webhooks = WebhookProcess(self.real, log, port=self.webhooks.port)
+        wait_for(lambda: is_ready(self.real), self.webhooks)
 
     def ask(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
         """The status and the answer, once both servers have given the same."""
@@ -73,13 +80,13 @@ def paired(folder: Path, programs: Path) -> Iterator[Pair]:
         install_crds(ours)
         prepare(real)
         assert _asked(real, "GET", f"{GROUP}/v1beta1/clusterqueues")[0] == 404  # nobody converts yet
-        webhooks = WebhookProcess(real, folder / "webhooks.log")
-        stack.callback(webhooks.stop)
-        wait_for(lambda: _is_ready(real), webhooks)
-        yield Pair(real, ours)
+        pair = Pair(real, ours, WebhookProcess(real, folder / "webhooks.log"))
+        stack.callback(lambda: pair.webhooks.stop())
+        wait_for(lambda: is_ready(real), pair.webhooks)
+        yield pair
 
 
-def _is_ready(server: Server) -> bool:
+def is_ready(server: Server) -> bool:
     """Whether the API server has heard of the webhooks and serves both versions."""
     bad = {"metadata": {"name": "probe"}, "spec": {"controllerName": "kueue.x-k8s.io/multikueue"}}
     for version in ("v1beta1", "v1beta2"):

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from harness.queues import install_crds
+from harness.scheduling import wait_for
 from harness.server import Server
 from headgate.quota.kinds.conversion import FROM_OLDER
 from real.kueue_pair import GROUP, Pair, paired
@@ -308,3 +309,32 @@ def test_definitions_that_kueue_brought_are_left_as_they_are(pair: Pair) -> None
         labelled(server, "headgate")
         (line,) = [each for each in install_crds(server) if name in each]
         assert line.endswith("unchanged")
+
+
+def test_a_definition_that_lost_its_webhook_gets_it_back(pair: Pair) -> None:
+    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/cohorts.kueue.x-k8s.io"
+
+    def said() -> Object:
+        found: Object = pair.real.request("GET", path).json()["spec"]["conversion"]
+        return found
+
+    right = said()
+    assert right["strategy"] == "Webhook"
+    broken = json.dumps({"spec": {"conversion": {"strategy": "None", "webhook": None}}}).encode()
+    assert pair.real.request("PATCH", path, {"Content-Type": "application/merge-patch+json"}, broken).status == 200
+    wait_for(lambda: said() == right, pair.webhooks)
+    assert pair.ours.request("GET", path).json()["spec"]["conversion"] == {"strategy": "None"}
+
+
+def test_while_the_webhooks_are_gone_v1beta2_goes_on_and_v1beta1_says_why_not(pair: Pair) -> None:
+    queue = made("v1beta2", "ClusterQueue", "outage", {"cohortName": "all"})
+    assert pair.ask("POST", f"{NEW}/clusterqueues", queue)[0] == 201
+    pair.webhooks.kill()
+    changed = json.dumps({"spec": {"stopPolicy": "Hold"}}).encode()
+    merge = {"Content-Type": "application/merge-patch+json"}
+    assert pair.real.request("PATCH", f"{NEW}/clusterqueues/outage", merge, changed).status == 200
+    refused = pair.real.request("GET", f"{OLD}/clusterqueues/outage")
+    assert (refused.status, "conversion webhook for kueue.x-k8s.io" in refused.json()["message"]) == (500, True)
+    pair.revive()
+    assert pair.ours.request("PATCH", f"{NEW}/clusterqueues/outage", merge, changed).status == 200
+    assert pair.ask("GET", f"{OLD}/clusterqueues/outage")[1]["spec"]["cohort"] == "all"
