@@ -120,8 +120,10 @@ class Tallies:
         before = self._pods.get(pod.uid)
         if before == pod:
             return ()
-        had = self._covers.get(pod.uid, ())
-        has = had if before is not None and before.labels == pod.labels else self._matching(pod)
+        had = has = self._covers.get(pod.uid, ())
+        if before is None or before.labels != pod.labels:
+            has = tuple(sorted(self._selectors.matching(pod.namespace, pod.labels)))
+            self._labels.put(pod.uid, pod.namespace, pod.labels)
         for key in had:
             if before is not None:
                 self._tallies[key].take(before)
@@ -129,7 +131,6 @@ class Tallies:
             self._tallies[key].add(pod)
         self._pods[pod.uid] = pod
         self._uids[pod.namespace, pod.name] = pod.uid
-        self._labels.put(pod.uid, pod.namespace, pod.labels)
         if has:
             self._covers[pod.uid] = has
         else:
@@ -148,9 +149,6 @@ class Tallies:
             self._tallies[key].take(pod)
         return covers
 
-    def _matching(self, pod: Pod) -> tuple[Key, ...]:
-        return tuple(sorted(self._selectors.matching(pod.namespace, pod.labels)))
-
     def _uncover(self, key: Key) -> None:
         known = self._tallies.get(key)
         for uid in () if known is None else known.pods:
@@ -166,7 +164,7 @@ def read(obj: Object) -> Pod:
     reference = controller_of(obj)
     owner = None
     if reference is not None:
-        owner = Owner(*(str(reference.get(each, "")) for each in ("apiVersion", "kind", "name", "uid")))
+        owner = Owner(reference["apiVersion"], reference["kind"], reference["name"], reference["uid"])
     return Pod(
         metadata["namespace"],
         metadata["name"],

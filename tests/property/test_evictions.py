@@ -1,0 +1,60 @@
+"""Evictions in any order among steps of a budget's controller: never fewer pods than promised, and in the end all told.
+
+Pods come and are evicted, the controller hears late, dies, and its status is written by the server as well. As long as
+pods go by evictions only, so many as the budget keeps stay ready at every moment.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headgate.kube.conditions import is_true
+from headgate.kube.resource import PODS
+from unit.owners.budgets.stage import Stage
+from unit.owners.workloads import bury, pods
+
+ACTS = st.sampled_from(("evict", "evict", "pod", "bury"))
+REACTIONS = st.sampled_from(("none", "work", "deaf", "look", "die"))
+STEPS = st.lists(st.tuples(ACTS, REACTIONS), max_size=15).map(lambda pairs: [each for pair in pairs for each in pair])
+"""Somebody does something, and the controller gets so far."""
+
+
+def healthy(stage: Stage) -> int:
+    return sum(
+        "deletionTimestamp" not in pod["metadata"] and is_true(pod["status"].get("conditions"), "Ready")
+        for pod in pods(stage.world)
+    )
+
+
+@settings(max_examples=40, deadline=None)
+@given(STEPS, st.integers(0, 2), st.integers(1, 3), st.randoms(use_true_random=False))
+def test_a_budget_is_never_overdrawn(steps: list[str], spare: int, kept: int, random: Random) -> None:
+    stage = Stage()
+    stage.budget(minAvailable=kept)
+    number = 0
+    promised = False  # from the moment on that there were enough
+    for step in ["pod"] * (kept + spare) + ["look", *steps]:
+        if step == "pod":
+            stage.pod(f"p{number}")
+            number += 1
+        elif step == "evict":
+            staying = [pod for pod in pods(stage.world) if "deletionTimestamp" not in pod["metadata"]]
+            stage.evict(random.choice(staying)["metadata"]["name"])
+        elif step == "bury":
+            bury(stage.world)
+        elif step == "work":
+            stage.world.settle(random.choice, steps=random.randrange(4))
+        elif step == "deaf":
+            stage.world.settle(deaf=(PODS,))
+        elif step == "look":
+            stage.look()
+        elif step == "die":
+            stage.world.crash()
+        promised = promised or healthy(stage) >= kept
+        assert not promised or healthy(stage) >= kept, f"after {step}"
+    stage.look()
+    there = len(pods(stage.world))
+    assert stage.numbers() == (there, kept, healthy(stage), max(0, healthy(stage) - kept) if there else 0)
