@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from headgate.kube.timestamps import format_time
-from headgate.owners.deployments import progress, revisions
+from headgate.owners.deployments import progress, revisions, rolling
 from headgate.owners.deployments.sets import MAX_REPLICAS, REVISION, REVISION_HISTORY, read
 
 Object = dict[str, Any]
@@ -146,6 +146,28 @@ def test_empty_old_sets_of_the_lowest_numbers_are_forgotten() -> None:
     )
     assert revisions.beyond_history(a_deployment(revisionHistoryLimit=2**31 - 1), old) == []
     assert revisions.beyond_history(a_deployment(), old) == []
+
+
+def test_the_new_set_grows_into_room_that_is_free_and_known_to_be() -> None:
+    update = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 1}}
+    deployment, new = a_deployment(replicas=4, strategy=update), read(a_set("new", "2", replicas=1))
+
+    def size_beside(pods: int, seen: int = 1) -> int:
+        old = a_set("old", "1", replicas=3)
+        old["status"] = {"replicas": pods, "observedGeneration": seen}
+        return rolling.new_size(deployment, [read(old), new], new.replicas)
+
+    assert size_beside(pods=3) == 2
+    assert size_beside(pods=4) == 1, "one that was to go is still there"
+    assert size_beside(pods=3, seen=0) == 1, "nobody knows what it has done yet"
+
+
+def test_what_was_reported_before_a_set_was_shrunk_is_not_to_spare() -> None:
+    update = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 3, "maxUnavailable": 2}}
+    deployment = a_deployment(replicas=10, strategy=update)
+    old = read(a_set("old", "1", replicas=8, availableReplicas=10))
+    new = read(a_set("new", "2", replicas=5, availableReplicas=1))
+    assert rolling.shrink_old(deployment, [old], new) == [rolling.Resize("old", 7)]
 
 
 def test_a_long_name_is_cut_so_that_the_hash_fits() -> None:
