@@ -61,7 +61,8 @@ async def _start_autoscaler(plan: Plan, served: Served, stack: contextlib.AsyncE
 
 
 async def _start_controllers(plan: Plan, served: Served, stack: contextlib.AsyncExitStack) -> None:
-    keep(stack, keep_controlling(served.certificates.ca.read_text(), served.client(USER_AGENT), plan.patience))
+    authority, transport = served.certificates.ca.read_text(), served.client(USER_AGENT)
+    keep(stack, keep_controlling(authority, transport, plan.features, plan.patience))
 
 
 async def _start_scheduler(plan: Plan, served: Served, stack: contextlib.AsyncExitStack) -> None:

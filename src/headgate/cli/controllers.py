@@ -18,6 +18,7 @@ from headgate.client.leases.shell import Elector, new_identity
 from headgate.client.transport import Transport
 from headgate.control.shell import keep_running
 from headgate.control.zones import find_zone
+from headgate.kube.features import Features
 from headgate.kube.schema import Schemas
 from headgate.owners.budgets.controller import Budgets
 from headgate.owners.collector import Collector
@@ -52,7 +53,7 @@ LEASE: Final = ("kube-system", "kube-controller-manager")
 _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"  # as in every drawn name: no vowels, hence no words
 
 
-def make_controllers(authority: str, patience: Patience) -> list[Controller]:
+def make_controllers(authority: str, features: Features, patience: Patience) -> list[Controller]:
     """Anew: they know nothing yet. ``authority`` is the certificate that pods are told to trust."""
     return [
         Namespaces(),
@@ -63,7 +64,7 @@ def make_controllers(authority: str, patience: Patience) -> list[Controller]:
         RoleSums(),
         ReplicaSets(draw),
         Deployments(template_hash()),
-        Jobs(draw),
+        Jobs(draw, features),
         FinishedJobs(),
         CronJobs(find_zone),
         StatefulSets(),
@@ -90,18 +91,22 @@ def draw() -> str:
     return "".join(random.choices(_LETTERS, k=5))
 
 
-async def keep_controlling(authority: str, transport: Transport, patience: Patience = DEFAULT) -> None:
+async def keep_controlling(
+    authority: str, transport: Transport, features: Features, patience: Patience = DEFAULT
+) -> None:
     """Runs controllers until it is cancelled."""
-    await keep_running(functools.partial(make_controllers, authority, patience), transport)
+    await keep_running(functools.partial(make_controllers, authority, features, patience), transport)
 
 
-async def stand_and_control(authority: str, transport: Transport, say: Callable[[str], None]) -> None:
+async def stand_and_control(
+    authority: str, transport: Transport, features: Features, say: Callable[[str], None]
+) -> None:
     """Controls while it is elected. What it writes is fenced: nothing is sent when another one may lead."""
     elector = Elector(transport, *LEASE, new_identity(), Timing())
 
     async def lead() -> None:
         say(f"elected: holds the Lease {'/'.join(LEASE)}")
-        await keep_controlling(authority, Fenced(transport, elector.room_s))
+        await keep_controlling(authority, Fenced(transport, elector.room_s), features)
 
     say(f"stands for election by the Lease {'/'.join(LEASE)}")
     await elector.run(lead)

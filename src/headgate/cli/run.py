@@ -35,7 +35,7 @@ from headgate.control.scheduler.preflight import knows_gates, live_owner
 from headgate.control.scheduler.rehearsal import Rehearsal
 from headgate.control.scheduler.shell import keep_scheduling
 from headgate.control.webhooks.service import Health, Place
-from headgate.kube.features import Features
+from headgate.kube.features import DEFAULTS, Features
 from headgate.scheduling.configuration.values import Configuration, LeaderElection
 
 COMPONENTS: Final = ("scheduler", "webhooks", "controllers")
@@ -56,7 +56,7 @@ class Order(msgspec.Struct, frozen=True):
     components: frozenset[str] = frozenset({"scheduler"})
     webhooks: Wish | None = None
     place: Place | None = None
-    gates: bool = True
+    features: Features = DEFAULTS
     makes_groups: bool = False
 
 
@@ -173,8 +173,7 @@ def command(
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             order = Order(access, configuration, make, dry_run, takeover, metrics_at, makes_groups=makes_groups)
-            gates = features.queue_allocation_gate
-            order = msgspec.structs.replace(order, components=chosen, webhooks=webhooks, place=place, gates=gates)
+            order = msgspec.structs.replace(order, components=chosen, webhooks=webhooks, place=place, features=features)
             problem = runner.run(_run(order))
     except Unreachable as unreachable:
         give_up("run", str(unreachable))
@@ -208,7 +207,8 @@ async def _run(order: Order) -> str:
         if order.webhooks is not None and order.place is not None:
             gated = [profile.name for profile in order.configuration.profiles if profile.queues is not None]
             click.echo(f"headgate serves webhooks for pods of {', '.join(gated)} on {order.access.server}")
-            serving_them = serve_webhooks(order.webhooks, order.place, gated, order.gates, transport, health)
+            gates = order.features.queue_allocation_gate
+            serving_them = serve_webhooks(order.webhooks, order.place, gated, gates, transport, health)
             working.append(asyncio.create_task(serving_them))
         if "controllers" in order.components:
             click.echo(f"headgate runs the workload controllers on {order.access.server}")
@@ -262,9 +262,9 @@ async def _work(order: Order, transport: Transport, board: Board) -> str:
 async def _control(order: Order, transport: Transport) -> str:
     authority = authority_of(order.access)
     if order.configuration.leader_election.leader_elect:
-        await stand_and_control(authority, transport, click.echo)
+        await stand_and_control(authority, transport, order.features, click.echo)
     else:
-        await keep_controlling(authority, transport)
+        await keep_controlling(authority, transport, order.features)
     return ""
 
 

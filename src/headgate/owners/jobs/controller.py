@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from headgate.kube.features import DEFAULTS, Features
 from headgate.kube.resource import JOBS, PODS, Resource
 from headgate.kube.revisions import revision_of
 from headgate.owners.contract import WHOLE, Again, Controller, Done, Interest, Steps, Wake
@@ -54,8 +55,9 @@ class Jobs(Controller):
 
     name = "job"
 
-    def __init__(self, draw: Callable[[], str]) -> None:
+    def __init__(self, draw: Callable[[], str], features: Features = DEFAULTS) -> None:
         self._draw: Final = draw
+        self._clears_start: Final = features.mutable_scheduling_directives_for_suspended_jobs
         self._family: Final = Family(OwnerKind(KIND, JOBS, PODS, COMPONENT))
         self._members: Final = Members(self._family)
         self._records: Final[dict[str, backoff.Record]] = {}  # by the job's uid
@@ -119,7 +121,8 @@ class Jobs(Controller):
         if job is None:
             return Done()
         uid = job["metadata"]["uid"]
-        work = Work(self._family, job, self._members.of(uid), self._records.get(uid, _NEW), self._draw, now_s)
+        members, record = self._members.of(uid), self._records.get(uid, _NEW)
+        work = Work(self._family, job, members, record, self._draw, now_s, clears_start=self._clears_start)
         verdict = yield from work.run()
         if self._open(key) is None:
             self._records.pop(uid, None)

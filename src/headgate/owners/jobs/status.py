@@ -63,14 +63,18 @@ def with_tally(
     return _without_nothing(changed)
 
 
-def with_suspension(status: Mapping[str, Any], spec: JobSpec, now: str) -> Object:
-    """Suspended or resumed, if that is news; time begins again when a job is resumed."""
+def with_suspension(status: Mapping[str, Any], spec: JobSpec, now: str, *, clears_start: bool = False) -> Object:
+    """Suspended or resumed, if that is news; time begins again when a job is resumed.
+
+    ``clears_start``: a suspended job has not started, whatever it did before (KEP-5440).
+    """
     word, text = ("JobSuspended", "Job suspended") if spec.is_suspended else ("JobResumed", "Job resumed")
     told = status.get("conditions") or []
     changed = _told(told, _SUSPENDED, "True" if spec.is_suspended else "False", word, text, now)
     if changed is told:
         return dict(status)
-    return {**status, "conditions": changed, **({} if spec.is_suspended else {"startTime": now})}
+    kept = {key: value for key, value in status.items() if key != "startTime" or not clears_start}
+    return {**kept, "conditions": changed, **({} if spec.is_suspended else {"startTime": now})}
 
 
 def suspension(status: Mapping[str, Any]) -> str | None:

@@ -46,10 +46,13 @@ class Work:
         record: backoff.Record,
         draw: Callable[[], str],
         now_s: float,
+        *,
+        clears_start: bool = False,
     ) -> None:
         self._family: Final = family
         self._job = job
         self._draw: Final = draw
+        self._clears_start: Final = clears_start
         self._now_s: Final = now_s
         self._now: Final = format_time(now_s)
         self._spec: Final = read(job)
@@ -81,7 +84,9 @@ class Work:
             if ending.is_complete(self._spec, self._sums, standing.active):
                 self._ending = ending.COMPLETE
             elif not is_going:
-                self._status = status.with_suspension(self._status, self._spec, self._now)
+                self._status = status.with_suspension(
+                    self._status, self._spec, self._now, clears_start=self._clears_start
+                )
         self._status = status.with_numbers(self._status, standing)
         verdict = yield from self._count(is_going, standing)
         return verdict or self._verdict()

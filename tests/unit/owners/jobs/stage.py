@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import count
 from typing import Any
 
+from headgate.kube.features import DEFAULTS, Features
 from headgate.kube.timestamps import format_time
 from headgate.owners.contract import Controller
 from headgate.owners.jobs.controller import Jobs
@@ -18,9 +19,9 @@ INDEX = "batch.kubernetes.io/job-completion-index"
 
 
 class Stage:
-    def __init__(self, *others: type[Controller]) -> None:
+    def __init__(self, *others: type[Controller], features: Features = DEFAULTS) -> None:
         numbers = count(1)
-        self.world = World(lambda: Jobs(lambda: f"{next(numbers):05d}"), *others)
+        self.world = World(lambda: Jobs(lambda: f"{next(numbers):05d}", features), *others)
         self.server = self.world.server
         assert self.server.post("/api/v1/namespaces", {"metadata": {"name": "a"}}).status == 201
         self.settle()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from headgate.kube.features import Features
 from headgate.owners.effects import Answer, Create, Effect
 from unit.owners.jobs.stage import INDEX, PODS_PATH, TRACKING, Stage
 
@@ -143,6 +144,17 @@ def test_a_job_that_is_suspended_while_it_runs_loses_its_pods_and_counts_none_of
     stage.change(suspend=False)
     assert len(stage.live()) == 3
     assert stage.numbers() == (3, 1, 0, 0)
+
+
+@pytest.mark.parametrize("clears", [False, True])
+def test_a_suspended_job_has_not_started_where_its_directives_may_change(clears: bool) -> None:
+    stage = Stage(features=Features(mutable_scheduling_directives_for_suspended_jobs=clears))
+    stage.add()
+    stage.change(suspend=True)
+    assert ("startTime" in stage.status()) is not clears
+    stage.advance(100)
+    stage.change(suspend=False)
+    assert stage.status()["startTime"] == "2023-11-14T22:15:00Z"
 
 
 def test_a_job_that_somebody_else_manages_is_left_alone(stage: Stage) -> None:
