@@ -25,7 +25,11 @@ Object = dict[str, Any]
 GROUP = "/apis/kueue.x-k8s.io"
 _CHANCE = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "generateName")
 _REFUSED = re.compile(r'^(admission webhook "[^"]*" denied the request|[a-z.0-9-]+ "[^"]*" is forbidden): ')
-_TYPES = {"PATCH": "application/merge-patch+json", "APPLY": "application/apply-patch+yaml"}
+_TYPES = {
+    "PATCH": "application/merge-patch+json",
+    "JSON": "application/json-patch+json",
+    "APPLY": "application/apply-patch+yaml",
+}
 
 
 class Pair:
@@ -57,6 +61,17 @@ class Pair:
         assert status in (403, 422), answer
         message: str = answer["message"]
         return message
+
+    def watched(self, path: str, name: str, *types: str) -> list[Any]:
+        """The events about one object, from the beginning, once both servers have told the same."""
+        told = []
+        for server in (self.real, self.ours):
+            watch = server.watch(f"{path}?watch=true&resourceVersion=0&fieldSelector=metadata.name={name}")
+            told.append([_plain(json.loads(line)) for line in watch.lines(len(types))])
+            watch.close()
+        assert told[0] == told[1]
+        assert [each["type"] for each in told[0]] == list(types)
+        return [each["object"] for each in told[0]]
 
     def kubectl(self, *words: str, stdin: str = "") -> Result:
         real, ours = (server.kubectl(list(words), stdin=stdin) for server in (self.real, self.ours))
@@ -108,7 +123,7 @@ def is_ready(server: Server) -> bool:
 def _asked(server: Server, method: str, path: str, body: Any = None) -> tuple[int, Any, list[str]]:
     headers = {"Content-Type": _TYPES.get(method, "application/json")}
     sent = None if body is None else json.dumps(body).encode()
-    answer = server.request("PATCH" if method == "APPLY" else method, path, headers, sent)
+    answer = server.request("PATCH" if method in _TYPES else method, path, headers, sent)
     warnings = [value for name, value in answer.headers if name == "warning"]
     try:
         said = answer.json()

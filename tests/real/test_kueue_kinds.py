@@ -170,6 +170,28 @@ def test_a_queue_of_v1beta1_is_read_and_changed_in_both_versions_and_says_what_i
         assert len(pair.ask("GET", f"{version}/clusterqueues")[1]["items"]) > 1
 
 
+def test_every_way_to_write_and_to_listen_speaks_v1beta1(pair: Pair) -> None:
+    path, at = f"{OLD}/clusterqueues", f"{OLD}/clusterqueues/ways"
+    fungibility = {"whenCanBorrow": "Borrow", "whenCanPreempt": "TryNextFlavor"}
+    queue = made("v1beta1", "ClusterQueue", "ways", {"cohort": "a", "flavorFungibility": fungibility})
+    assert pair.ask("POST", f"{path}?dryRun=All", queue)[0] == 201
+    assert pair.ask("GET", at)[0] == 404
+    assert pair.ask("POST", path, queue)[0] == 201
+    operations = [
+        {"op": "test", "path": "/spec/flavorFungibility/whenCanBorrow", "value": "Borrow"},
+        {"op": "replace", "path": "/spec/cohort", "value": "b"},
+    ]
+    assert pair.ask("JSON", at, operations)[1]["spec"]["cohort"] == "b"
+    assert pair.ask("PUT", at, {**queue, "spec": {**queue["spec"], "cohort": "c"}})[0] == 422  # of which revision?
+    usage = {"pendingWorkloads": 1, "pendingWorkloadsStatus": {"lastChangeTime": NOW}}
+    assert pair.ask("PATCH", f"{at}/status", {"status": usage})[1]["status"] == usage
+    assert pair.ask("GET", f"{NEW}/clusterqueues/ways")[1]["status"] == {"pendingWorkloads": 1}
+    (seen,) = pair.watched(path, "ways", "ADDED")
+    assert (seen["spec"]["cohort"], seen["spec"]["flavorFungibility"], seen["status"]) == ("b", fungibility, usage)
+    assert pair.ask("DELETE", at)[0] == 200
+    assert pair.ask("GET", f"{NEW}/clusterqueues/ways")[0] == 404
+
+
 def test_a_queue_is_applied_on_the_servers_side_in_both_versions(pair: Pair) -> None:
     older = made(
         "v1beta1", "ClusterQueue", "applied", {"cohort": "a", "flavorFungibility": {"whenCanBorrow": "Borrow"}}

@@ -90,6 +90,13 @@ def test_a_priority_class_without_a_source_has_no_place_in_v1beta2_and_is_kept()
     assert convert(there, OLDER_API_VERSION)["spec"] == spec
 
 
+def test_a_source_without_a_name_refers_to_nothing_and_is_kept() -> None:
+    spec = {"priorityClassSource": "kueue.x-k8s.io/workloadpriorityclass"}
+    there = newer("Workload", spec)
+    assert there["spec"] == {}
+    assert convert(there, OLDER_API_VERSION)["spec"] == spec
+
+
 def test_a_workload_that_names_no_class_is_not_annotated() -> None:
     assert kept_on(newer("Workload", {"priorityClassSource": "", "active": True})) == {}
 
@@ -135,6 +142,12 @@ def test_what_is_kept_of_a_pod_set_follows_its_name_and_not_its_place() -> None:
         constraint,
         None,
     ]
+
+
+def test_an_annotation_that_somebody_made_up_renames_nothing() -> None:
+    obj = made("ClusterQueue", API_VERSION, {})
+    obj["metadata"]["annotations"] = {FROM_OLDER: '[{"at":["metadata","name"],"now":"a","was":"b"}]'}
+    assert convert(obj, OLDER_API_VERSION)["metadata"] == obj["metadata"]
 
 
 def test_annotations_of_others_stay_where_they_are() -> None:

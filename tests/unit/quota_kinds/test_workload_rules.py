@@ -148,6 +148,11 @@ def test_what_was_admitted_stays_what_it_is(old: Object, new: Object, said: str)
 @pytest.mark.parametrize(
     ("old", "new"),
     [
+        (a_workload(status=reserved(), queueName="a"), a_workload(queueName="b")),
+        (
+            a_workload(maximumExecutionTimeSeconds=5),
+            a_workload(status=reserved("Admitted"), maximumExecutionTimeSeconds=6),
+        ),
         (a_workload(queueName="a"), a_workload(a_pod_set(cpu="2"), queueName="b")),
         (a_workload(status=reserved()), a_workload(status={"conditions": [a_condition("QuotaReserved", "False")]})),
         (a_workload(), a_workload(status=reserved())),
@@ -161,7 +166,16 @@ def test_what_was_admitted_stays_what_it_is(old: Object, new: Object, said: str)
             a_workload(a_pod_set(count=3), status=reserved(reclaimablePods=[{"name": "main", "count": 2}])),
         ),
     ],
-    ids=["pending", "released", "admitted", "another-class", "deactivated", "more-reclaimed"],
+    ids=[
+        "released-and-moved",
+        "first-admitted",
+        "pending",
+        "released",
+        "admitted",
+        "another-class",
+        "deactivated",
+        "more-reclaimed",
+    ],
 )
 def test_what_may_change_is_let_in(old: Object, new: Object) -> None:
     assert problems(new, old) == []
