@@ -18,6 +18,7 @@ from typing import Any
 from harness.normalise import DATE
 from harness.server import Server
 from harness.stories import Object, Place, Story
+from headgate.kube.timestamps import format_time
 from headgate.nodes.wishes import HOLLOW
 from real.workloads.names import Names
 from real.workloads.picture import ELSEWHERE, Look, event_source, events, picture
@@ -122,7 +123,8 @@ class Workplace(Place):
     def end_pod(self, name: str, *, phase: str = "Failed", exit_code: int = 1, **status: Any) -> None:
         """The pod's containers exited, as its kubelet would tell."""
         pod = self.read(f"pods/{name}")
-        ended = {"terminated": {"exitCode": exit_code, "reason": "Error" if exit_code else "Completed"}}
+        reason = "Error" if exit_code else "Completed"
+        ended = {"terminated": {"exitCode": exit_code, "reason": reason, "finishedAt": format_time(time.time())}}
         containers = [
             {"name": each["name"], "image": each["image"], "imageID": "", "ready": False, "restartCount": 0}
             | {"state": ended}
