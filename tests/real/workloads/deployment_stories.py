@@ -168,7 +168,8 @@ def paused_and_scaled(place: Workplace) -> None:
 
 def paused_from_the_start(place: Workplace) -> None:
     place.create(deployment("web", replicas=2, paused=True))
-    place.stop("nothing is made", place.condition(WEB, "Progressing", "Unknown", "DeploymentPaused"))
+    paused = place.condition(WEB, "Progressing", "Unknown", "DeploymentPaused")
+    place.stop("nothing is made", paused, place.status(WEB, observedGeneration=1))
     place.change(WEB, {"spec": {"paused": False}})
     place.stop("it is up", *all_new(place, 2))
 
