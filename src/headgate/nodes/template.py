@@ -44,6 +44,8 @@ def _node(index: int, template: Template) -> Object:
         "kubernetes.io/hostname": name,
         "kubernetes.io/arch": "amd64",
         "kubernetes.io/os": "linux",
+        "beta.kubernetes.io/arch": "amd64",  # kubelets still say it under the old names, too
+        "beta.kubernetes.io/os": "linux",
         HOLLOW: "true",
     }
     if template.zones:

@@ -236,6 +236,8 @@ def test_made_nodes_have_names_labels_zones_and_networks() -> None:
         "kubernetes.io/hostname": "node-0002",
         "kubernetes.io/arch": "amd64",
         "kubernetes.io/os": "linux",
+        "beta.kubernetes.io/arch": "amd64",
+        "beta.kubernetes.io/os": "linux",
         "headgate.dev/hollow": "true",
         "topology.kubernetes.io/zone": "west",
         "x": "y",
