@@ -12,6 +12,7 @@ from real.workloads.place import Hold, Workplace, story
 Object = dict[str, Any]
 
 BUDGET = "poddisruptionbudgets/b"
+LONG_AGO = "2024-01-01T00:00:00Z"
 PINNED = {"kubernetes.io/hostname": "node-0002"}
 
 
@@ -141,6 +142,29 @@ def two_for_one(place: Workplace) -> None:
     evict(place, "one", "nobody knows which to ask")
 
 
+def announced_and_never_done(place: Workplace) -> None:
+    """Both say that it was long ago, so that nobody has to wait for two minutes."""
+    place.create(stateful_set("web", replicas=2))
+    place.wait(place.pods_are(2, "Running"))
+    place.create(budget(minAvailable=1))
+    place.wait(allows(place, 1, currentHealthy=2))
+    place.change(BUDGET, {"status": {"disruptionsAllowed": 0, "disruptedPods": {"web-0": LONG_AGO}}}, "status")
+    place.stop("the eviction is forgotten", place.event("NotDeleted", "Pod"), allows(place, 1), words=True)
+    target = {"type": "DisruptionTarget", "status": "True", "reason": "Test", "message": "soon"}
+    conditions = place.read("pods/web-1")["status"]["conditions"]
+    announced = [*conditions, {**target, "lastTransitionTime": LONG_AGO}]
+    place.change("pods/web-1", {"status": {"conditions": announced}}, "status")
+    place.stop("the announcement is taken back", _not_announced(place, "web-1"))
+
+
+def _not_announced(place: Workplace, name: str) -> Hold:
+    def seen() -> list[str]:
+        conditions = place.read(f"pods/{name}")["status"]["conditions"]
+        return [str(each["status"]) for each in conditions if each["type"] == "DisruptionTarget"]
+
+    return Hold(f"{name} is no target any more", lambda: seen() == ["False"], seen)
+
+
 def drained(place: Workplace) -> None:
     """All pods are on one node, so none comes back while it is drained. Other stories lose nothing but its room."""
     node = PINNED["kubernetes.io/hostname"]
@@ -169,5 +193,6 @@ STORIES = [
     story("a budget of pods that nobody owns", nobody_owns_the_pods),
     story("a budget of owners that cannot be scaled", owners_that_cannot_be_scaled),
     story("two budgets for one pod", two_for_one),
+    story("disruptions are announced and never done", announced_and_never_done),
     story("a node is drained as its budget lets it", drained),
 ]
