@@ -64,12 +64,12 @@ def keeps_a_number(place: Workplace) -> None:
 
 
 def shares_of_a_deployment(place: Workplace) -> None:
-    place.create(deployment("web", replicas=5))
-    place.wait(place.pods_are(5, "Running"))
-    place.create(budget(maxUnavailable="30%"), budget("least", minAvailable="30%"))
-    place.stop("rounded up", place.pods_are(5, "Running"), allows(place, 2), allows(place, 3, "least"))
-    place.kubectl("scale deployment web --replicas=3")
-    place.stop("of fewer", place.pods_are(3, "Running"), allows(place, 1, expectedPods=3), allows(place, 2, "least"))
+    place.create(deployment("web", replicas=5), deployment("db", replicas=5))
+    place.wait(place.pods_are(10, "Running"))
+    place.create(budget(maxUnavailable="30%"), budget("least", "db", minAvailable="30%"))
+    place.stop("rounded up", allows(place, 2), allows(place, 3, "least"))
+    place.kubectl("scale deployment web db --replicas=3")
+    place.stop("of fewer", place.pods_are(6, "Running"), allows(place, 1, expectedPods=3), allows(place, 2, "least"))
     place.kubectl("get pdb")
 
 
