@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from headgate.quota.assignment import Mode
+from headgate.quota.cycle import NO_LONGER_FITS
 from headgate.quota.effects import Admit, Effect, Evict
 from headgate.quota.holdings import Holder
 from headgate.quota.nominating import nominate
@@ -143,6 +144,8 @@ class World:
         evicted = {holder.key: holder for holder in book.holders() if holder.is_evicted}
         claims = {key: (claim.queue, dict(claim.usage)) for key, claim in book.claims().items()}
         for preemptor, victims in by_preemptor.items():
+            if preemptor not in claims:
+                continue  # it was admitted at once
             queue, usage = claims[preemptor]
             others = [claim for key, claim in claims.items() if key != preemptor]
             ahead = [(each.queue, dict(each.usage)) for each in book.holders() if not each.is_evicted]
@@ -240,6 +243,9 @@ def test_nobody_stays_parked_whom_a_fresh_engine_would_admit(chance: Random) -> 
     engine = world.api.engine
     for name in _QUEUES:
         for waiter in engine.queueing.waiters(name):
+            why = engine.queueing.why(waiter.key)
+            if engine.queueing.joining() and why is not None and why.message == NO_LONGER_FITS:
+                continue  # a strict queue keeps its place
             if waiter.shape in engine.queueing._lines[name].failed:
                 found = nominate(
                     engine.book, engine.world.queues[name], engine.world.flavors, waiter.workload, waiter.order_s
@@ -265,15 +271,16 @@ def test_one_cycle_comes_to_what_one_round_at_a_time_comes_to(chance: Random) ->
 
 @_steps
 @given(st.randoms(use_true_random=False))
-def test_an_engine_that_starts_anew_has_nothing_to_add_and_claims_the_same(chance: Random) -> None:
+def test_an_engine_that_starts_anew_admits_nobody_more_and_claims_as_much(chance: Random) -> None:
     world = World(chance)
     for _ in range(chance.randint(1, 15)):
         world.step()
         world.cycle()
     claims = dict(world.api.engine.book.claims())
     world.api.restart()
-    assert [each for each in world.api.cycle() if isinstance(each, Admit | Evict)] == []
-    assert dict(world.api.engine.book.claims()) == claims
+    # It may evict for somebody who was parked for want of candidates: it looks at everybody once.
+    assert [each for each in world.api.cycle() if isinstance(each, Admit)] == []
+    assert claims.items() <= world.api.engine.book.claims().items()
 
 
 @_steps

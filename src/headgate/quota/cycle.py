@@ -21,8 +21,10 @@ from headgate.quota.flavor import ResourceFlavor
 from headgate.quota.holdings import Claim, Holder, Holdings, fits
 from headgate.quota.nominating import Nomination, nominate
 from headgate.quota.preemption import Target
-from headgate.quota.queueing import Queueing, Reason, Waiter
-from headgate.waiting.waker import Topic
+from headgate.quota.queueing import Enough, Queueing, Reason, Waiter
+from headgate.quota.reducing import can_shrink
+from headgate.waiting.lot import Wakers
+from headgate.waiting.waker import Topic, Waker
 
 NO_LONGER_FITS = "Workload no longer fits after processing another workload"
 
@@ -62,6 +64,9 @@ class Cycle:
         self._for_a_round: list[tuple[str, Usage]] = []
         self._claimants: dict[str, str] = {}  # by queue: who of it has a claim
         self._skipped: list[Entry] = []
+        self._passed: set[str] = set()  # whose search goes on because somebody else was faster
+        self._decisions = 0
+        self._marks: dict[str, int] = {}  # after how many decisions somebody was passed last
         self._has_moved = False
 
     def run(self, now_s: float, rounds: int | None = None) -> list[Effect]:
@@ -82,7 +87,8 @@ class Cycle:
         """The workload is another one now, or gone, or lost its turn: what was found out about it counts no more."""
         self._drop(key)
         self._queueing.unstick(key)
-        for remembered in (self._tried, self._short, self._told):
+        self._passed.discard(key)
+        for remembered in (self._tried, self._short, self._told, self._marks):
             remembered.pop(key, None)
 
     def _round(self, tree: str, ready: Iterable[str], now_s: float) -> None:
@@ -104,7 +110,8 @@ class Cycle:
             tree = self._book.tree_of(entry.queue.name)
             usage = entry.nomination.assignment.usage
             topics: list[Topic] = [("tree", tree), ("held", tree), *(("freed", tree, *fr) for fr in sorted(usage))]
-            self._queueing.park(entry.waiter, Reason(names.WAITING_FOR_QUOTA, NO_LONGER_FITS), topics)
+            wakers = tuple(Waker(topic) for topic in topics)
+            self._queueing.park(entry.waiter, Reason(names.WAITING_FOR_QUOTA, NO_LONGER_FITS), wakers)
 
     def _stir_held(self) -> None:
         """Queues that kept their place in rounds do so no longer."""
@@ -141,6 +148,8 @@ class Cycle:
         claim = self._book.claim_of(waiter.key)
         self._book.claim(waiter.key, None)
         tried = self._tried.pop(waiter.key, ())
+        if not tried:
+            self._passed.discard(waiter.key)
         found = nominate(self._book, spec, self._flavors, waiter.workload, waiter.order_s, tried)
         self._book.claim(waiter.key, claim)
         if not tried:
@@ -159,7 +168,7 @@ class Cycle:
             case Mode.FIT if self._book.fits(entry.queue.name, assignment.usage):
                 self._admit(entry, now_s)
             case Mode.PREEMPT if targets and self._would_fit(entry):
-                self._preempt(entry)
+                self._preempt(entry, now_s)
             case Mode.DEFERRED:
                 self._defer(entry, claim)
             case Mode.PREEMPT if not targets and not is_late:
@@ -175,16 +184,24 @@ class Cycle:
         waiter, assignment = entry.waiter, entry.nomination.assignment
         workload = waiter.workload
         usage = {fr: amount for fr, amount in assignment.usage.items() if amount}
-        self._has_moved = True
+        self._decide()
         self.forget(waiter.key)
         self._queueing.remove(waiter.key)
         self._book.put(Holder(waiter.key, workload.uid, waiter.queue, usage, workload.priority, waiter.order_s, now_s))
+        self._tell_of_borrowing(waiter.queue, usage)
         is_admitted = self._gets(waiter, assignment)
         since_s = max(workload.created_s, _since_s(waiter))
         admission = assignment.admission(waiter.queue)
         self._effects.append(Admit(waiter.key, workload.uid, admission, is_admitted, max(now_s - since_s, 0.0)))
 
-    def _preempt(self, entry: Entry) -> None:
+    def _tell_of_borrowing(self, queue: str, usage: Usage) -> None:
+        """Who reclaims may have somebody to reclaim from now."""
+        node, tree = self._book.ahead.queue(queue), self._book.tree_of(queue)
+        borrowed = [] if node is None else [fr for fr in sorted(usage) if node.borrows_with(fr)]
+        if borrowed:
+            self._queueing.wake([("borrowed", tree, *fr) for fr in borrowed])
+
+    def _preempt(self, entry: Entry, now_s: float) -> None:
         waiter, (assignment, targets) = entry.waiter, (entry.nomination.assignment, entry.nomination.targets)
         path = self.path(waiter.queue)
         for target in targets:
@@ -196,6 +213,9 @@ class Cycle:
                 f"preemptor path: {path}; preemptee path: {self.path(holder.queue)}"
             )
             self._effects.append(Evict(holder.key, holder.uid, names.BY_PREEMPTION, message, target.reason, waiter.key))
+        if self._book.fits(waiter.queue, assignment.usage):
+            self._admit(entry, now_s)  # there is room now; it was wanted for somebody else, who gets the victims'
+            return
         self._claim(waiter, assignment.usage)
         said = f"{assignment.message}. Pending the preemption of {len(targets)} workload(s)"
         self._wait_for_others(entry, Reason(names.WAITING_FOR_PREEMPTED, said))
@@ -214,31 +234,39 @@ class Cycle:
         self._wait_for_others(entry, Reason(names.WAITING_FOR_QUOTA, said))
 
     def _wait_for_others(self, entry: Entry, reason: Reason) -> None:
-        self._has_moved = True
+        self._decide()
         self._queueing.stall(entry.waiter, reason, self._helpers(entry), sticks=True)
         self._tell(entry.waiter, reason)
 
     def _refuse(self, entry: Entry, why: str, joins: bool = False) -> None:
         assignment = entry.nomination.assignment
         reason = Reason(why, assignment.message)
-        self._has_moved |= self._queueing.is_ready(entry.queue.name)
-        if assignment.has_flavors_left:
-            self._has_moved = True
-            self._tried[entry.waiter.key] = assignment.tried
-            self._remember_short(entry)
-            return
-        topics = self._helpers(entry)
-        self._queueing.park(entry.waiter, reason, topics, joins)
+        if self._queueing.is_ready(entry.queue.name):  # else it only kept its place
+            if assignment.has_flavors_left:
+                self._has_moved = True
+                self._tried[entry.waiter.key] = assignment.tried
+                self._remember_short(entry)
+                return
+            if entry.waiter.key in self._passed:
+                self._has_moved = True
+                return  # it was passed at a flavor it could have had; the others are no good, so that one again
+            self._decide()
+        self._queueing.park(entry.waiter, reason, self._helpers(entry, is_idle=True), joins)
         self._tell(entry.waiter, reason)
+
+    def _decide(self) -> None:
+        self._has_moved = True
+        self._decisions += 1
 
     def _skip(self, entry: Entry, claim: Claim | None) -> None:
         """Somebody else was faster in this round; in the next one the search goes on where it stopped."""
         self._book.claim(entry.waiter.key, claim)
         assignment = entry.nomination.assignment
-        if assignment.has_flavors_left:
+        if assignment.has_flavors_left and self._marks.get(entry.waiter.key) != self._decisions:
             self._has_moved = True
             self._tried[entry.waiter.key] = assignment.tried
-            self._remember_short(entry)
+            self._passed.add(entry.waiter.key)
+        self._marks[entry.waiter.key] = self._decisions
         self._skipped.append(entry)
         if claim is None:
             self._tell(entry.waiter, Reason(names.WAITING_FOR_QUOTA, NO_LONGER_FITS))
@@ -280,12 +308,30 @@ class Cycle:
             self._book.shift_ahead(target.holder.queue, target.holder.usage, +1)
         return found
 
-    def _helpers(self, entry: Entry) -> list[Topic]:
-        """What could help: that something of what there is too little of comes free in the tree, or other quotas."""
-        tree = self._book.tree_of(entry.queue.name)
+    def _helpers(self, entry: Entry, is_idle: bool = False) -> Wakers:
+        """What could help: that something of what there is too little of comes free in the tree, or other quotas.
+
+        ``is_idle``: nothing is on its way. Then a queue that evicts nobody is not helped by less than what is asked;
+        and the first of a strict queue, whom nobody passes, looks again when somebody borrows what it may reclaim."""
+        tree, name = self._book.tree_of(entry.queue.name), entry.queue.name
         short = self._remember_short(entry)
         self._short.pop(entry.waiter.key, None)
-        return [("tree", tree), *(("freed", tree, *fr) for fr in sorted(short))]
+        policy = entry.queue.preemption
+        is_patient = (policy.within_cluster_queue, policy.reclaim_within_cohort) == (names.NEVER, names.NEVER)
+        least: dict[str, int] = {}
+        if is_idle and is_patient and not can_shrink(entry.waiter.workload):
+            for one in entry.nomination.assignment.pod_sets:
+                for resource, amount in one.requests.items():
+                    least[resource] = min(amount, least.get(resource, amount))
+        reclaims = is_idle and entry.queue.is_strict and policy.reclaim_within_cohort != names.NEVER
+        return (
+            Waker(("tree", tree)),
+            *(Waker(("borrowed", tree, *fr)) for fr in sorted(short) if reclaims),
+            *(
+                Waker(("freed", tree, *fr), Enough(name, fr, least[fr[1]]) if fr[1] in least else None)
+                for fr in sorted(short)
+            ),
+        )
 
     def _remember_short(self, entry: Entry) -> frozenset[FlavorResource]:
         """Of a search that goes on where it stopped, all parts count."""

@@ -47,7 +47,7 @@ class Engine:
     def __init__(self, settings: Settings = _DEFAULTS) -> None:
         self._settings = settings
         self.book = Holdings()
-        self.queueing = Queueing()
+        self.queueing = Queueing(self.book.room)
         self.world = World(self.book, settings.honours_gates)
         self.workloads: dict[str, Workload] = {}
         self._cycle = Cycle(self.book, self.queueing, self.world.queues, self.world.flavors, self._give)

@@ -64,6 +64,11 @@ class Holdings:
         root = node.root
         return f"/{root.name}" if root.is_queue else root.name
 
+    def room(self, queue: str, fr: FlavorResource) -> int:
+        """How much of it the queue may use once everybody who was told to go has gone."""
+        node = self.ahead.queue(queue)
+        return 0 if node is None else node.available(fr)
+
     def users(self, queue: str, frs: Iterable[FlavorResource]) -> Iterator[Holder]:
         """Who holds some of these in a queue and was not told to go; each once."""
         by_resource = self._by_queue.get(queue, {})

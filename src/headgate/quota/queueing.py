@@ -9,15 +9,16 @@ What an attempt comes to is ``cycle.py``'s.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 import msgspec
 
 from headgate.quota import names
+from headgate.quota.cohort import FlavorResource
 from headgate.quota.workload import Workload
 from headgate.waiting.heap import Heap
-from headgate.waiting.lot import ParkingLot
+from headgate.waiting.lot import ParkingLot, Wakers
 from headgate.waiting.waker import Topic, Waker
 
 Unit = tuple[Any, ...]
@@ -52,11 +53,27 @@ class Reason(msgspec.Struct, frozen=True):
     message: str = ""
 
 
+Room = Callable[[str, FlavorResource], int]
+"""How much of a resource a queue may use once everybody who was told to go has gone."""
+
+
 class Stir(msgspec.Struct, frozen=True):
     """Something happened that may help those who named one of these topics."""
 
     topics: Sequence[Topic]
+    room: Room
     target: None = None
+
+
+class Enough(msgspec.Struct, frozen=True):
+    """A guard for those who can only wait: with less room than this there is nothing in it for them."""
+
+    queue: str
+    resource: FlavorResource
+    amount: int
+
+    def matches(self, event: Stir, /) -> bool:
+        return event.room(self.queue, self.resource) >= self.amount
 
 
 class _Line:
@@ -72,7 +89,8 @@ class _Line:
 
 
 class Queueing:
-    def __init__(self) -> None:
+    def __init__(self, room: Room) -> None:
+        self._room = room
         self._waiters: dict[str, Waiter] = {}
         self._lines: dict[str, _Line] = {}
         self._lot: ParkingLot[Unit, Reason] = ParkingLot()
@@ -174,24 +192,22 @@ class Queueing:
     def block(self, key: str, reason: Reason, topics: Iterable[Topic], until_s: float | None, order: Any) -> None:
         """It may not even wait in a queue, until one of these or that moment."""
         self.remove(key)
-        self._lot.park(("blocked", key), reason, _wakers(topics), order, until_s)
+        self._lot.park(("blocked", key), reason, tuple(Waker(topic) for topic in topics), order, until_s)
 
-    def park(self, waiter: Waiter, reason: Reason, topics: Iterable[Topic], joins: bool = False) -> None:
+    def park(self, waiter: Waiter, reason: Reason, wakers: Wakers, joins: bool = False) -> None:
         """The first of a queue does not fit: the next one is tried, or nobody if the queue is strict."""
         line = self._lines[waiter.queue]
         if line.sticky == waiter.key:
             line.sticky = ""
         if line.strict:
-            self.stall(waiter, reason, topics, joins=joins)
+            self.stall(waiter, reason, wakers, joins=joins)
             return
         line.active.discard(waiter.shape)
         line.failed[waiter.shape] = waiter.order
-        self._lot.park(("shape", waiter.queue, waiter.shape), reason, _wakers(topics), waiter.order)
+        self._lot.park(("shape", waiter.queue, waiter.shape), reason, wakers, waiter.order)
         self._touch(waiter.queue, line)
 
-    def stall(
-        self, waiter: Waiter, reason: Reason, topics: Iterable[Topic], sticks: bool = False, joins: bool = False
-    ) -> None:
+    def stall(self, waiter: Waiter, reason: Reason, wakers: Wakers, sticks: bool = False, joins: bool = False) -> None:
         """The first of a queue stays first, and there is nothing to be done for now."""
         line = self._lines[waiter.queue]
         line.sticky = waiter.key if sticks and not line.strict else ""
@@ -200,7 +216,7 @@ class Queueing:
             self._joining.add(waiter.queue)
         else:
             self._unjoin(waiter.queue)
-        self._lot.park(("head", waiter.queue), reason, _wakers(topics), waiter.order)
+        self._lot.park(("head", waiter.queue), reason, wakers, waiter.order)
         self._touch(waiter.queue, line)
 
     def retry(self, queue: str) -> None:
@@ -220,7 +236,7 @@ class Queueing:
 
     def wake(self, topics: Sequence[Topic]) -> list[str]:
         """Those who could be helped are worth a look again. Answers with the keys of those who were blocked."""
-        return self._rouse(list(self._lot.wake(Stir(topics))))
+        return self._rouse(list(self._lot.wake(Stir(topics, self._room))))
 
     def due(self, now_s: float) -> list[str]:
         """The keys of those whose time is up."""
@@ -283,7 +299,3 @@ class Queueing:
     def _reason(self, unit: Unit) -> Reason | None:
         why = self._lot.why(unit)
         return None if why is None else why.reason
-
-
-def _wakers(topics: Iterable[Topic]) -> tuple[Waker, ...]:
-    return tuple(Waker(topic) for topic in topics)

@@ -80,6 +80,20 @@ def test_a_parked_workload_is_woken_only_by_what_could_help_it() -> None:
     assert admits(api.cycle()) == ["waits"]
 
 
+def test_too_little_wakes_nobody_who_can_only_wait() -> None:
+    api = Api()
+    api.queue()
+    api.submit("large", cpu=7)
+    api.submit("small", cpu=2)
+    api.cycle()
+    api.submit("waits", cpu=5)
+    api.cycle()
+    api.finish("small")
+    assert not api.engine.queueing.is_ready("cq")
+    api.finish("large")
+    assert api.engine.queueing.is_ready("cq")
+
+
 def test_a_thousand_of_one_shape_cost_one_attempt() -> None:
     api = Api()
     api.queue()
