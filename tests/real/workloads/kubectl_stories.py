@@ -75,6 +75,8 @@ def autoscaled(place: Workplace) -> None:
 
 def drained(place: Workplace) -> None:
     home = place.own_nodes("a", "b")
+    first, second = (f"{place.ns}-{each}" for each in "ab")
+    on_first = {"nodeSelector": {"kubernetes.io/hostname": first}}
     apart = {
         "maxSkew": 1,
         "topologyKey": "kubernetes.io/hostname",
@@ -82,11 +84,11 @@ def drained(place: Workplace) -> None:
         "nodeTaintsPolicy": "Honor",
         "labelSelector": {"matchLabels": {"app": "web"}},
     }
-    place.wait(*(place.condition(f"nodes/{place.ns}-{each}", "Ready") for each in "ab"))
+    place.wait(*(place.condition(f"nodes/{each}", "Ready") for each in (first, second)))
     place.create(
         deployment("web", template("web", topologySpreadConstraints=[apart], **home), replicas=2),
         workload("DaemonSet", "agent", template("agent", **home)),
-        {**workload("Pod", "alone"), "apiVersion": "v1", "spec": template("alone", **home)["spec"]},
+        {**workload("Pod", "alone"), "apiVersion": "v1", "spec": template("alone", **home | on_first)["spec"]},
     )
     place.stop(
         "all run",
@@ -94,11 +96,11 @@ def drained(place: Workplace) -> None:
         place.status("daemonsets/agent", numberReady=2),
         place.pods_are(5, "Running"),
     )
-    first, second = (f"{place.ns}-{each}" for each in "ab")
     place.kubectl(f"cordon {first}")
     place.kubectl(f"cordon {first}")
     place.kubectl(f"get node {first}")
     place.kubectl(f"drain {second} --ignore-daemonsets --dry-run=client", "last")
+    place.kubectl(f"drain {first} --ignore-daemonsets", "last")
     place.kubectl(f"uncordon {first}")
     place.kubectl("delete pod alone")
     place.kubectl(f"drain {first}", "last")
