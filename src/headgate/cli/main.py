@@ -42,7 +42,7 @@ def main() -> None:
     Curious?      headgate demo autoscaler   says what gates change, in half a minute
     A cluster?    headgate run           schedules its pods that ask for it
     Its data      headgate backup FILE   copies it while the server runs; see also restore and check
-    Its kinds     headgate install-crds  brings the kinds Queue and PodGroup to it
+    Its kinds     headgate install-crds  brings the kinds of queues to it
     Its queues    headgate queues        says how full they are; explain pod NAME why a pod waits
     Its gates     headgate gates list -A   says which hold pods back; see also gates lift
     Scheduling    headgate config check FILE   says what is wrong with a scheduler configuration
