@@ -31,8 +31,8 @@ def days_back(days: int) -> str:
 
 
 def make(place: Workplace, annotations: dict[str, str] | None = None, **spec: Any) -> None:
-    """Nothing is due yet: it was made after the hour of its schedule."""
-    place.create(cron_job("c", annotations, **{"schedule": daily(3), **spec}))
+    """Nothing is due yet: it was made after the hour of its schedule, wherever the clusters run."""
+    place.create(cron_job("c", annotations, **{"schedule": daily(3), "timeZone": "Etc/UTC", **spec}))
 
 
 def is_due(place: Workplace, hours_ago: int = 3, days: int = 3) -> None:
@@ -190,14 +190,14 @@ def in_its_zone(place: Workplace) -> None:
 
 
 def every_minute(place: Workplace) -> None:
-    make(place, LONG, schedule="* * * * *", concurrencyPolicy="Forbid")
+    place.create(cron_job("c", LONG, schedule="* * * * *", concurrencyPolicy="Forbid"))
     place.wait(jobs_are(place, 1, active=1), patience_s=A_MINUTE_S)
     place.change(PATH, {"spec": {"suspend": True}})
     place.stop("the job of a real minute runs", jobs_are(place, 1, active=1), place.pods_are(1, "Running"))
 
 
 def at_intervals(place: Workplace) -> None:
-    make(place, LONG, schedule="@every 15s", concurrencyPolicy="Forbid")
+    place.create(cron_job("c", LONG, schedule="@every 15s", concurrencyPolicy="Forbid"))
     place.wait(jobs_are(place, 1, active=1))
     place.change(PATH, {"spec": {"suspend": True}})
     place.stop("a job runs", jobs_are(place, 1, active=1), place.pods_are(1, "Running"))
