@@ -97,6 +97,13 @@ class Api:
         self.now_s += seconds
         return self.cycle()
 
+    def catch_up(self) -> None:
+        """The watch shows everything that was written meanwhile."""
+        self.lag = False
+        for (kind, _), wire in sorted(self.objects.items(), key=lambda item: item[0]):
+            if kind == "workload":
+                self.perform(self.engine.workload_applied(wire, self.now_s))
+
     def restart(self) -> None:
         """Another engine, from what the API shows."""
         self.engine = Engine(self.settings)

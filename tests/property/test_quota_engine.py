@@ -80,7 +80,7 @@ class World:
 
     def step(self) -> None:
         names = sorted(name for kind, name in self.api.objects if kind == "workload")
-        kinds = ["submit", "submit", "submit", "finish", "gone", "gone", "delete", "plant", "nothing"]
+        kinds = ["submit", "submit", "submit", "finish", "gone", "gone", "delete", "plant", "late", "catch up"]
         match self.chance.choice(kinds):
             case "submit":
                 self.number += 1
@@ -95,6 +95,10 @@ class World:
                 name for name in names if self.read(name).is_evicted and self.read(name).holds_quota
             ]:
                 self.api.gone(self.chance.choice(going).removeprefix("ns/"))
+            case "late":
+                self.api.lag = True
+            case "catch up":
+                self.api.catch_up()
             case "delete" if names:
                 self.api.remove("workload", self.chance.choice(names))
         self.api.now_s += 1
@@ -240,6 +244,8 @@ def test_nobody_stays_parked_whom_a_fresh_engine_would_admit(chance: Random) -> 
     for _ in range(chance.randint(1, 20)):
         world.step()
         world.cycle()
+    world.api.catch_up()
+    world.cycle()
     engine = world.api.engine
     for name in _QUEUES:
         for waiter in engine.queueing.waiters(name):
@@ -259,6 +265,7 @@ def test_one_cycle_comes_to_what_one_round_at_a_time_comes_to(chance: Random) ->
     world = World(chance)
     for _ in range(chance.randint(1, 12)):
         world.step()
+    world.api.catch_up()
     together, apart = world.api, copy.deepcopy(world.api)
     first = [each for each in together.cycle() if isinstance(each, Admit | Evict)]
     second: list[Effect] = []
@@ -276,6 +283,8 @@ def test_an_engine_that_starts_anew_admits_nobody_more_and_claims_as_much(chance
     for _ in range(chance.randint(1, 15)):
         world.step()
         world.cycle()
+    world.api.catch_up()
+    world.cycle()
     claims = dict(world.api.engine.book.claims())
     world.api.restart()
     # It may evict for somebody who was parked for want of candidates: it looks at everybody once.

@@ -23,6 +23,7 @@ from headgate.quota.nominating import Nomination, nominate
 from headgate.quota.preemption import Target
 from headgate.quota.queueing import Enough, Queueing, Reason, Waiter
 from headgate.quota.reducing import can_shrink
+from headgate.quota.searches import Searches
 from headgate.waiting.lot import Wakers
 from headgate.waiting.waker import Topic, Waker
 
@@ -57,16 +58,13 @@ class Cycle:
         self._queues = queues
         self._flavors = flavors
         self._gets = gets
-        self._tried: dict[str, tuple[Mapping[str, int], ...]] = {}
-        self._short: dict[str, frozenset[FlavorResource]] = {}
+        self._searches = Searches()
         self._told: dict[str, Reason] = {}
         self._effects: list[Effect] = []
         self._for_a_round: list[tuple[str, Usage]] = []
         self._claimants: dict[str, str] = {}  # by queue: who of it has a claim
         self._skipped: list[Entry] = []
-        self._passed: set[str] = set()  # whose search goes on because somebody else was faster
         self._decisions = 0
-        self._marks: dict[str, int] = {}  # after how many decisions somebody was passed last
         self._has_moved = False
 
     def run(self, now_s: float, rounds: int | None = None) -> list[Effect]:
@@ -87,9 +85,8 @@ class Cycle:
         """The workload is another one now, or gone, or lost its turn: what was found out about it counts no more."""
         self._drop(key)
         self._queueing.unstick(key)
-        self._passed.discard(key)
-        for remembered in (self._tried, self._short, self._told, self._marks):
-            remembered.pop(key, None)
+        self._searches.forget(key)
+        self._told.pop(key, None)
 
     def _round(self, tree: str, ready: Iterable[str], now_s: float) -> None:
         self._stir_held()
@@ -147,13 +144,9 @@ class Cycle:
         """As if its claim were not there: what it waits for is its own."""
         claim = self._book.claim_of(waiter.key)
         self._book.claim(waiter.key, None)
-        tried = self._tried.pop(waiter.key, ())
-        if not tried:
-            self._passed.discard(waiter.key)
+        tried = self._searches.begin(waiter.key)
         found = nominate(self._book, spec, self._flavors, waiter.workload, waiter.order_s, tried)
         self._book.claim(waiter.key, claim)
-        if not tried:
-            self._short.pop(waiter.key, None)
         return found
 
     def _serve(self, entry: Entry, now_s: float) -> None:
@@ -244,12 +237,11 @@ class Cycle:
         if self._queueing.is_ready(entry.queue.name):  # else it only kept its place
             if assignment.has_flavors_left:
                 self._has_moved = True
-                self._tried[entry.waiter.key] = assignment.tried
-                self._remember_short(entry)
+                self._searches.go_on(entry.waiter.key, assignment)
                 return
-            if entry.waiter.key in self._passed:
+            if self._searches.begins_anew(entry.waiter.key):
                 self._has_moved = True
-                return  # it was passed at a flavor it could have had; the others are no good, so that one again
+                return
             self._decide()
         self._queueing.park(entry.waiter, reason, self._helpers(entry, is_idle=True), joins)
         self._tell(entry.waiter, reason)
@@ -261,12 +253,8 @@ class Cycle:
     def _skip(self, entry: Entry, claim: Claim | None) -> None:
         """Somebody else was faster in this round; in the next one the search goes on where it stopped."""
         self._book.claim(entry.waiter.key, claim)
-        assignment = entry.nomination.assignment
-        if assignment.has_flavors_left and self._marks.get(entry.waiter.key) != self._decisions:
+        if self._searches.pass_by(entry.waiter.key, entry.nomination.assignment, self._decisions):
             self._has_moved = True
-            self._tried[entry.waiter.key] = assignment.tried
-            self._passed.add(entry.waiter.key)
-        self._marks[entry.waiter.key] = self._decisions
         self._skipped.append(entry)
         if claim is None:
             self._tell(entry.waiter, Reason(names.WAITING_FOR_QUOTA, NO_LONGER_FITS))
@@ -314,8 +302,7 @@ class Cycle:
         ``is_idle``: nothing is on its way. Then a queue that evicts nobody is not helped by less than what is asked;
         and the first of a strict queue, whom nobody passes, looks again when somebody borrows what it may reclaim."""
         tree, name = self._book.tree_of(entry.queue.name), entry.queue.name
-        short = self._remember_short(entry)
-        self._short.pop(entry.waiter.key, None)
+        short = self._searches.lacks(entry.waiter.key, entry.nomination.assignment)
         policy = entry.queue.preemption
         is_patient = (policy.within_cluster_queue, policy.reclaim_within_cohort) == (names.NEVER, names.NEVER)
         least: dict[str, int] = {}
@@ -332,12 +319,6 @@ class Cycle:
                 for fr in sorted(short)
             ),
         )
-
-    def _remember_short(self, entry: Entry) -> frozenset[FlavorResource]:
-        """Of a search that goes on where it stopped, all parts count."""
-        key = entry.waiter.key
-        self._short[key] = self._short.get(key, frozenset()) | entry.nomination.assignment.short
-        return self._short[key]
 
     def _tell(self, waiter: Waiter, reason: Reason) -> None:
         """Once: what the API shows, or was told to show, is not written again."""

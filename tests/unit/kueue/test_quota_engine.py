@@ -247,6 +247,23 @@ def test_a_refused_write_gives_back_what_it_took() -> None:
     assert admits(api.engine.cycle(api.now_s)) == ["a"]
 
 
+def test_a_victim_whose_eviction_was_refused_stays_and_is_asked_again() -> None:
+    api = Api()
+    api.queue(preemption=_WITHIN)
+    api.submit("low", cpu=10)
+    api.cycle()
+    api.submit("high", cpu=10, priority=1)
+    (refused,) = (each for each in api.engine.cycle(api.now_s) if isinstance(each, Evict))
+    holder = api.engine.book.get("ns/low")
+    assert holder is not None
+    assert holder.is_evicted
+    api.engine.refused(refused, api.now_s)
+    holder = api.engine.book.get("ns/low")
+    assert holder is not None
+    assert not holder.is_evicted
+    assert evicts(api.cycle()) == ["low"]
+
+
 def test_an_engine_that_starts_anew_decides_the_same() -> None:
     api = Api()
     api.queue(preemption=_WITHIN)
