@@ -8,6 +8,7 @@ import pytest
 
 from headgate.kube.resource import REPLICA_SETS
 from headgate.owners.deployments.controller import Deployments
+from headgate.owners.effects import Answer, Effect, Replace
 from headgate.owners.replica_sets.controller import ReplicaSets
 from unit.owners.workloads import (
     A_WHILE_S,
@@ -272,6 +273,28 @@ def test_annotations_and_minimal_readiness_reach_the_new_replica_set(world: Worl
     go_on(world)
     assert notes(world, "web-one")["kubernetes.io/change-cause"] == "because"
     assert get(world, f"{SETS}/web-one")["spec"]["minReadySeconds"] == 7
+
+
+def test_the_answer_to_a_late_write_does_not_bring_a_deployment_back(world: World) -> None:
+    """It was deleted while its status was being written, and the watch told so first."""
+    put(world, DEPLOYMENTS, a_deployment())
+    go_on(world)
+
+    def interrupt(effect: Effect) -> Answer | None:
+        if not isinstance(effect, Replace):
+            return None
+        world.refuse = lambda effect: None
+        answer = world.ask(effect)
+        world.server.delete(PATH)
+        world.hear_all()
+        return answer
+
+    world.refuse = interrupt
+    patch(world, PATH, {"spec": {"replicas": 4}})
+    world.advance(A_WHILE_S)
+    world.server.delete(f"{SETS}/web-one")
+    world.advance(A_WHILE_S)
+    assert sizes(world) == {}, "nobody makes it again"
 
 
 def test_a_deployment_at_rest_costs_nothing(world: World) -> None:

@@ -195,6 +195,21 @@ def test_a_set_that_goes_makes_no_more_pods(world: World) -> None:
     assert len(names(world)) == 1
 
 
+def test_a_set_that_goes_while_its_pods_are_made_leaves_no_doubts(world: World) -> None:
+    def interrupt(effect: Effect) -> Answer | None:
+        if isinstance(effect, Create):
+            world.refuse = lambda effect: None
+            world.server.delete(f"{SETS}/web", {"propagationPolicy": "Orphan"})
+            world.server.patch(f"{SETS}/web", {"metadata": {"finalizers": None}})
+            world.hear_all()
+        return None
+
+    world.refuse = interrupt
+    put(world, SETS, a_set(replicas=1))
+    world.advance(A_WHILE_S)
+    assert len(names(world)) == 1, "the collector would take it"
+
+
 def test_a_late_watch_makes_no_pod_twice(world: World) -> None:
     put(world, SETS, a_set())
     world.settle(deaf=(POD_RESOURCE,))

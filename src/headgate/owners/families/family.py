@@ -103,6 +103,8 @@ class Family:
 
     def owner_applied(self, obj: Object) -> list[Key]:
         key = _key(obj)
+        if obj["metadata"]["uid"] in self._gone:
+            return []  # the answer to a write that was sent before it went: whoever believed it would work for the dead
         known = self._owners.get(key)
         if known is not None and known["metadata"]["uid"] != obj["metadata"]["uid"]:
             self.owner_removed(*key, known["metadata"]["uid"])
@@ -120,6 +122,7 @@ class Family:
 
     def owner_removed(self, namespace: str, name: str, uid: str) -> list[Key]:
         key = (namespace, name)
+        self._bury(uid)
         known = self._owners.get(key)
         if known is None or known["metadata"]["uid"] != uid:
             return []

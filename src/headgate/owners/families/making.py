@@ -115,8 +115,9 @@ def _make_batch(
         family.wrote(answer.body)
         if not quietly:
             yield _event(family, owner, "Normal", "SuccessfulCreate", f"Created {_noun(family)}: {name}")
-    if not creates and not family.doubts[owner["metadata"]["uid"]].ends:
-        family.doubts.pop(owner["metadata"]["uid"])
+    doubt = family.doubts.get(owner["metadata"]["uid"])  # gone with the owner, maybe
+    if doubt is not None and not doubt.creates and not doubt.ends:
+        del family.doubts[owner["metadata"]["uid"]]
     return made, failed
 
 
