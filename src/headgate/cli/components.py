@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from headgate.cli.autoscalers import make_autoscaler
-from headgate.cli.controllers import USER_AGENT, keep_controlling
+from headgate.cli.controllers import USER_AGENT, keep_controlling, keep_quota
 from headgate.cli.plan import SCHEDULERS, Plan, UpProblem
 from headgate.cli.scheduler import default_configuration, installed_plugins, maker
 from headgate.cli.server import Served, keep
@@ -65,6 +65,10 @@ async def _start_controllers(plan: Plan, served: Served, stack: contextlib.Async
     keep(stack, keep_controlling(authority, transport, plan.features, plan.patience))
 
 
+async def _start_quota(plan: Plan, served: Served, stack: contextlib.AsyncExitStack) -> None:
+    keep(stack, keep_quota(served.client("headgate-quota"), plan.features))
+
+
 async def _start_scheduler(plan: Plan, served: Served, stack: contextlib.AsyncExitStack) -> None:
     found = installed_plugins(_log.warning)
     make = maker(default_configuration(SCHEDULERS, found), found, plan.features)
@@ -77,4 +81,5 @@ _STARTS: Final[dict[str, Start]] = {
     "nodes": _start_nodes,
     "controllers": _start_controllers,
     "scheduler": _start_scheduler,
+    "quota": _start_quota,
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import random
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from headgate import schemas
@@ -45,11 +45,14 @@ from headgate.owners.volumes.controller import Volumes
 from headgate.owners.volumes.ephemeral import EphemeralClaims
 from headgate.owners.volumes.protection import StorageProtection
 from headgate.owners.volumes.provisioner import HollowProvisioner
+from headgate.quota.engine import Settings
+from headgate.quota.serving.controller import Quota
 
 USER_AGENT: Final = "kube-controller-manager"
 """The name that clients know from every other cluster, as the owner of what controllers write."""
 DEFAULT: Final = Patience()
 LEASE: Final = ("kube-system", "kube-controller-manager")
+QUOTA_LEASE: Final = ("kube-system", "headgate-quota")
 _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"  # as in every drawn name: no vowels, hence no words
 
 
@@ -98,15 +101,35 @@ async def keep_controlling(
     await keep_running(functools.partial(make_controllers, authority, features, patience), transport)
 
 
+async def keep_quota(transport: Transport, features: Features) -> None:
+    """Gives quota to workloads until it is cancelled."""
+    settings = Settings(honours_gates=features.admission_gated_by)
+    await keep_running(lambda: [Quota(settings)], transport)
+
+
 async def stand_and_control(
     authority: str, transport: Transport, features: Features, say: Callable[[str], None]
 ) -> None:
-    """Controls while it is elected. What it writes is fenced: nothing is sent when another one may lead."""
-    elector = Elector(transport, *LEASE, new_identity(), Timing())
+    """Controls while it is elected."""
+    await _stand(LEASE, transport, lambda fenced: keep_controlling(authority, fenced, features), say)
+
+
+async def stand_for_quota(transport: Transport, features: Features, say: Callable[[str], None]) -> None:
+    await _stand(QUOTA_LEASE, transport, lambda fenced: keep_quota(fenced, features), say)
+
+
+async def _stand(
+    lease: tuple[str, str],
+    transport: Transport,
+    work: Callable[[Transport], Awaitable[None]],
+    say: Callable[[str], None],
+) -> None:
+    """What is written is fenced: nothing is sent when another one may lead."""
+    elector = Elector(transport, *lease, new_identity(), Timing())
 
     async def lead() -> None:
-        say(f"elected: holds the Lease {'/'.join(LEASE)}")
-        await keep_controlling(authority, Fenced(transport, elector.room_s), features)
+        say(f"elected: holds the Lease {'/'.join(lease)}")
+        await work(Fenced(transport, elector.room_s))
 
-    say(f"stands for election by the Lease {'/'.join(LEASE)}")
+    say(f"stands for election by the Lease {'/'.join(lease)}")
     await elector.run(lead)

@@ -16,7 +16,7 @@ import click
 import msgspec
 
 from headgate.cli.address import parse_address
-from headgate.cli.controllers import keep_controlling, stand_and_control
+from headgate.cli.controllers import keep_controlling, keep_quota, stand_and_control, stand_for_quota
 from headgate.cli.event_loop import loop_factory
 from headgate.cli.feature_gates import feature_gates_option
 from headgate.cli.gating import groups_option
@@ -31,14 +31,14 @@ from headgate.client.leases.shell import Elector, new_identity
 from headgate.client.transport import Transport, Unreachable
 from headgate.control.health.shell import serving
 from headgate.control.scheduler.board import Board
-from headgate.control.scheduler.preflight import knows_gates, live_owner
+from headgate.control.scheduler.preflight import knows_gates, live_owner, live_quota
 from headgate.control.scheduler.rehearsal import Rehearsal
 from headgate.control.scheduler.shell import keep_scheduling
 from headgate.control.webhooks.service import Health, Place
 from headgate.kube.features import DEFAULTS, Features
 from headgate.scheduling.configuration.values import Configuration, LeaderElection
 
-COMPONENTS: Final = ("scheduler", "webhooks", "controllers")
+COMPONENTS: Final = ("scheduler", "webhooks", "controllers", "quota")
 _NAME: Final = "headgate"
 _GARBAGE: Final = (20_000, 20, 20)
 """Nodes and pods live long and hold no cycles: looking for garbage as often as Python does costs a twentieth more."""
@@ -99,7 +99,9 @@ class Order(msgspec.Struct, frozen=True):
     help=f"Serve pods with this schedulerName. May be repeated. [default: {_NAME}, or the file's profiles]",
 )
 @groups_option
-@click.option("--takeover", is_flag=True, help="Serve a name even while its usual scheduler renews its Lease.")
+@click.option(
+    "--takeover", is_flag=True, help="Serve a name, or give quota, even while its usual owner renews its Lease."
+)
 @click.option("--dry-run", is_flag=True, help="Decide and say what would be done; write nothing.")
 @log_options
 def command(
@@ -130,6 +132,7 @@ def command(
       headgate run --components scheduler,webhooks --webhook-service headgate-system/headgate
                                                       gate new pods that opt in, too
       headgate run --components controllers           be the kube-controller-manager of a server that has none
+      headgate run --components quota                 give quota to Kueue's Workloads that others create
     """
     chosen = frozenset(each.strip() for each in components.split(","))
     unknown = sorted(chosen - set(COMPONENTS))
@@ -192,6 +195,8 @@ async def _run(order: Order) -> str:
         problem = await perform(transport, knows_gates())
         if not problem and not order.takeover and "scheduler" in order.components:
             problem = await perform(transport, live_owner(names, time.time()))
+        if not problem and not order.takeover and "quota" in order.components:
+            problem = await perform(transport, live_quota(time.time()))
         if problem:
             return problem
         board, health = Board(), Health()
@@ -213,6 +218,9 @@ async def _run(order: Order) -> str:
         if "controllers" in order.components:
             click.echo(f"headgate runs the workload controllers on {order.access.server}")
             working.append(asyncio.create_task(_control(order, transport)))
+        if "quota" in order.components:
+            click.echo(f"headgate gives quota to workloads on {order.access.server}")
+            working.append(asyncio.create_task(_give_quota(order, transport)))
         stopping = asyncio.create_task(stop.wait())
         await asyncio.wait([*working, stopping], return_when=asyncio.FIRST_COMPLETED)
         stopping.cancel()
@@ -265,6 +273,14 @@ async def _control(order: Order, transport: Transport) -> str:
         await stand_and_control(authority, transport, order.features, click.echo)
     else:
         await keep_controlling(authority, transport, order.features)
+    return ""
+
+
+async def _give_quota(order: Order, transport: Transport) -> str:
+    if order.configuration.leader_election.leader_elect:
+        await stand_for_quota(transport, order.features, click.echo)
+    else:
+        await keep_quota(transport, order.features)
     return ""
 
 

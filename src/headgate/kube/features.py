@@ -18,6 +18,7 @@ class Features(msgspec.Struct, frozen=True, kw_only=True):
     pod_scheduling_readiness: bool = True
     queue_allocation_gate: bool = True
     gang_atomic_ungate: bool = True
+    admission_gated_by: bool = True
     mutable_pod_resources_for_suspended_jobs: bool = False
     mutable_scheduling_directives_for_suspended_jobs: bool = False
     # No gate, but a flag of the same nature: what --allow-privileged says.
@@ -39,6 +40,7 @@ GATES: Final = (
     Gate("PodSchedulingReadiness", "pod_scheduling_readiness"),
     Gate("QueueAllocationGate", "queue_allocation_gate", alias="SchedulingGatesQueueAdmission"),
     Gate("GangAtomicUngate", "gang_atomic_ungate"),
+    Gate("AdmissionGatedBy", "admission_gated_by"),
     Gate("MutablePodResourcesForSuspendedJobs", "mutable_pod_resources_for_suspended_jobs"),
     Gate("MutableSchedulingDirectivesForSuspendedJobs", "mutable_scheduling_directives_for_suspended_jobs"),
 )

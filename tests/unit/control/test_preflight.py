@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headgate.client.transport import Response
-from headgate.control.scheduler.preflight import Asking, knows_gates, live_owner
+from headgate.control.scheduler.preflight import Asking, knows_gates, live_owner, live_quota
 
 SCHEMA = "/openapi/v3/api/v1"
 
@@ -56,3 +56,14 @@ def test_a_name_is_free_if_its_lease_is_not_there_and_not_if_we_may_not_look() -
     assert "cannot be seen whether another scheduler has the name default-scheduler" in problem
     assert "answered 403: no" in problem
     assert "--takeover" in problem
+
+
+def test_quota_is_not_given_beside_a_kueue_that_is_at_work() -> None:
+    lease = "/apis/coordination.k8s.io/v1/namespaces/kueue-system/leases/c1f6bfd2.kueue.x-k8s.io"
+    held = b'{"spec":{"holderIdentity":"kueue-1","leaseDurationSeconds":15,"renewTime":"2023-11-14T22:13:20.000000Z"}}'
+    renewed_s = 1_700_000_000.0
+    assert answered(live_quota(renewed_s), {lease: Response(404, {}, b"{}")}) == ([lease], "")
+    _, problem = answered(live_quota(renewed_s + 5), {lease: Response(200, {}, held)})
+    assert "quota is given to workloads by kueue-1, which holds the Lease kueue-system/" in problem
+    assert "--takeover" in problem
+    assert answered(live_quota(renewed_s + 3600), {lease: Response(200, {}, held)})[1] == ""

@@ -31,6 +31,9 @@ OWNERS: Final = {
 }
 """Whose Lease says that somebody serves a name: namespace and name of the Lease."""
 
+KUEUE: Final = ("kueue-system", "c1f6bfd2.kueue.x-k8s.io")
+"""The Lease that Kueue holds while it works."""
+
 _JSON: Final = {"accept": "application/json"}
 _CORE: Final = "/openapi/v3/api/v1"
 _GATES: Final = b'"schedulingGates"'
@@ -68,22 +71,35 @@ def live_owner(names: Iterable[str], now_s: float) -> Asking:
     for name in names:
         if name not in OWNERS:
             continue
-        namespace, lease = OWNERS[name]
-        answer = yield Request("GET", LEASES.object(namespace, lease), "", _JSON)
-        if answer.status == _MISSING:
-            continue
-        if not answer.ok:
-            return (
-                f"it cannot be seen whether another scheduler has the name {name}: the Lease {namespace}/{lease} "
-                f"answered {answer.status}: {message_of(answer)}; let us read it, leave the name out, or say --takeover"
-            )
-        record = read_lease(msgspec.json.decode(answer.body)).record
-        if record.holder != FREE and _is_renewed(record, now_s):
-            return (
-                f"pods with schedulerName {name} are scheduled by {record.holder}, which holds the Lease "
-                f"{namespace}/{lease}; stop it, leave the name out, or say --takeover"
-            )
+        taken = f"pods with schedulerName {name} are scheduled by {{holder}}"
+        unseen = f"it cannot be seen whether another scheduler has the name {name}"
+        problem = yield from _held(*OWNERS[name], taken, unseen, "leave the name out", now_s)
+        if problem:
+            return problem
     return ""
+
+
+def live_quota(now_s: float) -> Asking:
+    """Who else gives quota to workloads, with the way out; nothing if nobody does."""
+    taken = "quota is given to workloads by {holder}"
+    unseen = "it cannot be seen whether Kueue gives quota to workloads"
+    return (yield from _held(*KUEUE, taken, unseen, "leave quota out of --components", now_s))
+
+
+def _held(namespace: str, lease: str, taken: str, unseen: str, way_out: str, now_s: float) -> Asking:
+    answer = yield Request("GET", LEASES.object(namespace, lease), "", _JSON)
+    if answer.status == _MISSING:
+        return ""
+    if not answer.ok:
+        return (
+            f"{unseen}: the Lease {namespace}/{lease} "
+            f"answered {answer.status}: {message_of(answer)}; let us read it, {way_out}, or say --takeover"
+        )
+    record = read_lease(msgspec.json.decode(answer.body)).record
+    if record.holder == FREE or not _is_renewed(record, now_s):
+        return ""
+    held = f"which holds the Lease {namespace}/{lease}; stop it, {way_out}, or say --takeover"
+    return f"{taken.format(holder=record.holder)}, {held}"
 
 
 def _is_renewed(record: Record, now_s: float) -> bool:

@@ -1,0 +1,293 @@
+"""Quota on an API server: hears of queues and workloads, lets the engine decide, and writes what it decided.
+
+What the engine asks for waits here by workload until it is written; one workload's writes go out one after the other,
+those of different workloads side by side, and the engine goes on meanwhile: it remembers what it promised. A write that
+was refused because the workload changed is forgotten and decided anew from what the server says now; one of which
+nobody knows whether it was done is settled by asking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable
+from typing import Any, Final
+
+import msgspec
+
+from headgate.kube.resource import NAMESPACES, Resource
+from headgate.owners.contract import WHOLE, Again, Controller, Done, Interest, Steps, Verdict, Wake
+from headgate.owners.effects import Answer, Effect, Get, Patch
+from headgate.owners.served import Served
+from headgate.quota import effects, names
+from headgate.quota.engine import Engine, Settings
+from headgate.quota.kinds.names import (
+    ADMISSION_CHECKS,
+    CLUSTER_QUEUES,
+    COHORTS,
+    LOCAL_QUEUES,
+    RESOURCE_FLAVORS,
+    WORKLOADS,
+)
+from headgate.quota.serving import reports
+from headgate.quota.serving.census import Census, Place, Standing, State
+from headgate.quota.serving.writing import write_of
+from headgate.quota.workload import Workload, usage_of
+
+Object = dict[str, Any]
+Asked = list[effects.Effect]
+
+_WATCHED: Final = (RESOURCE_FLAVORS, CLUSTER_QUEUES, COHORTS, LOCAL_QUEUES, WORKLOADS, ADMISSION_CHECKS)
+_REPORT_S: Final = 0.25
+"""Counts of queues follow a moment later: a burst of admissions is one report."""
+
+
+class _Cycle(msgspec.Struct, frozen=True):
+    """Who gets quota."""
+
+
+class _Writes(msgspec.Struct, frozen=True):
+    """What is to be written to one workload."""
+
+    key: str
+
+
+class _Report(msgspec.Struct, frozen=True):
+    place: Place
+
+
+_CYCLE: Final = _Cycle()
+
+
+class Quota(Controller):
+    name = "quota"
+
+    def __init__(self, settings: Settings) -> None:
+        self._engine: Final = Engine(settings)
+        self._census: Final = Census()
+        self._served: frozenset[Resource] = frozenset()
+        self._objects: Final[dict[str, Object]] = {}
+        """Workloads as they were last seen, by namespace/name."""
+        self._queues: Final[dict[Place, Object]] = {}
+        self._asked: Final[dict[str, Asked]] = {}
+        self._below: Final[dict[str, dict[str, None]]] = {}  # local queues by cluster queue
+        self._applied: Final[dict[Resource, Callable[[Object, float], Asked]]] = {
+            RESOURCE_FLAVORS: self._engine.flavor_applied,
+            CLUSTER_QUEUES: self._engine.cluster_queue_applied,
+            COHORTS: self._engine.cohort_applied,
+            LOCAL_QUEUES: self._engine.local_queue_applied,
+            WORKLOADS: self._engine.workload_applied,
+            ADMISSION_CHECKS: self._check_applied,
+            NAMESPACES: self._namespace_applied,
+        }
+        self._removed: Final[dict[Resource, Callable[[str, float], Asked]]] = {
+            RESOURCE_FLAVORS: self._engine.flavor_removed,
+            CLUSTER_QUEUES: self._engine.cluster_queue_removed,
+            COHORTS: self._engine.cohort_removed,
+            LOCAL_QUEUES: self._engine.local_queue_removed,
+            WORKLOADS: self._engine.workload_removed,
+            ADMISSION_CHECKS: self._engine.check_removed,
+            NAMESPACES: self._engine.namespace_removed,
+        }
+
+    @property
+    def engine(self) -> Engine:
+        """For who explains."""
+        return self._engine
+
+    def learn(self, served: Served) -> Iterable[Wake]:
+        """Kinds that are not there yet are heard of when they come."""
+        self._served = frozenset(row.resource for row in served.by_name.values()) & frozenset(_WATCHED)
+        return ()
+
+    def interests(self) -> Iterable[Interest]:
+        if WORKLOADS not in self._served:
+            return ()
+        kinds = [Interest(resource, WHOLE) for resource in _WATCHED if resource in self._served]
+        return [*kinds, Interest(NAMESPACES, frozenset({"metadata.labels"}))]
+
+    # -- events in -------------------------------------------------------------------------------------------------
+
+    def applied(self, resource: Resource, obj: Object, now_s: float) -> Iterable[Wake]:
+        if resource == WORKLOADS:
+            self._objects[_key(obj)] = obj
+        elif resource in (CLUSTER_QUEUES, LOCAL_QUEUES):
+            self._queues[_place(resource, _key(obj))] = obj
+        asked = self._applied[resource](obj, now_s)
+        return [*self._later(asked), *self._reported(resource, _key(obj)), Wake(_CYCLE)]
+
+    def removed(self, resource: Resource, namespace: str, name: str, uid: str, now_s: float) -> Iterable[Wake]:
+        key = f"{namespace}/{name}" if namespace else name
+        if resource == WORKLOADS:
+            self._objects.pop(key, None)
+            self._asked.pop(key, None)
+        elif resource in (CLUSTER_QUEUES, LOCAL_QUEUES):
+            self._queues.pop(_place(resource, key), None)
+        asked = self._removed[resource](key, now_s)
+        return [*self._later(asked), *self._reported(resource, key), Wake(_CYCLE)]
+
+    def _check_applied(self, obj: Object, now_s: float) -> Asked:
+        found = (obj.get("status") or {}).get("conditions") or ()
+        is_active = any(each.get("type") == "Active" and each.get("status") == "True" for each in found)
+        return self._engine.check_applied(obj["metadata"]["name"], is_active, now_s)
+
+    def _namespace_applied(self, obj: Object, now_s: float) -> Asked:
+        metadata = obj["metadata"]
+        return self._engine.namespace_applied(metadata["name"], metadata.get("labels") or {}, now_s)
+
+    def _later(self, asked: Asked) -> list[Wake]:
+        for effect in asked:
+            self._asked.setdefault(effect.key, []).append(effect)
+        return [Wake(_Writes(key)) for key in dict.fromkeys(effect.key for effect in asked)]
+
+    # -- counting --------------------------------------------------------------------------------------------------
+
+    def _reported(self, resource: Resource, key: str) -> list[Wake]:
+        """Whose status may be another one now."""
+        places: list[Place] = []
+        if resource == WORKLOADS:
+            places = self._census.put(key, self._standing(self._engine.workloads.get(key)))
+        elif resource == LOCAL_QUEUES:
+            local = self._engine.world.local_queues.get(key)
+            self._lead(key, "" if local is None else local.cluster_queue)
+            places = [("local queue", key), *self._census.lead(key, "" if local is None else local.cluster_queue)]
+        elif resource == CLUSTER_QUEUES:
+            places = [("cluster queue", key), *(("local queue", each) for each in self._below.get(key, ()))]
+        elif resource in (RESOURCE_FLAVORS, COHORTS, ADMISSION_CHECKS):
+            places = [place for place in self._queues if self._is_outdated(place)]
+        return [Wake(_Report(place), _REPORT_S) for place in places]
+
+    def _lead(self, local_queue: str, cluster_queue: str) -> None:
+        for keys in self._below.values():
+            keys.pop(local_queue, None)
+        if cluster_queue:
+            self._below.setdefault(cluster_queue, {})[local_queue] = None
+
+    def _is_outdated(self, place: Place) -> bool:
+        """Whether a queue says of itself that it is active, and is not, or the other way round."""
+        if place[0] != "cluster queue":
+            return False
+        activity = self._engine.world.activity.get(place[1])
+        shown = (self._queues[place].get("status") or {}).get("conditions") or [{}]
+        return activity is not None and (shown[0].get("message") or "") != activity.message
+
+    def _standing(self, workload: Workload | None) -> Standing | None:
+        if workload is None or workload.is_finished:
+            return None
+        if workload.holds_quota and workload.admission is not None:
+            state: State = "admitted" if workload.has(names.ADMITTED) else "reserving"
+            usage = usage_of(workload, workload.admission)
+            return Standing(workload.queue_key, workload.admission.cluster_queue, state, usage)
+        if not workload.is_active or workload.gates:
+            return None
+        local = self._engine.world.local_queues.get(workload.queue_key)
+        return Standing(workload.queue_key, "" if local is None else local.cluster_queue, "waiting")
+
+    # -- work ------------------------------------------------------------------------------------------------------
+
+    def work(self, key: _Cycle | _Writes | _Report, now_s: float) -> Steps:
+        match key:
+            case _Cycle():
+                yield from ()
+                return self._decide(now_s)
+            case _Writes(workload):
+                return (yield from self._write(workload, now_s))
+            case _Report(place):
+                return (yield from self._report(place, now_s))
+
+    def _decide(self, now_s: float) -> Verdict:
+        wakes = self._later(self._engine.cycle(now_s))
+        next_s = self._engine.next_deadline_s()
+        if next_s is not None:
+            wakes.append(Wake(_CYCLE, max(next_s - now_s, 0.001)))
+        return Done(wakes)
+
+    def _write(self, key: str, now_s: float) -> Steps:
+        asked, workload = self._asked.get(key, []), self._objects.get(key)
+        if workload is None:
+            self._asked.pop(key, None)
+            return Done()
+        uid = workload["metadata"]["uid"]
+        wanted = [effect for effect in asked if effect.uid == uid]
+        if not wanted:
+            self._asked.pop(key, None)
+            return Done()
+        write = write_of(workload, wanted, now_s)
+        metadata = workload["metadata"]
+        guard = {"uid": uid, "resourceVersion": metadata["resourceVersion"]}
+        answer = Answer(200, workload, now_s)
+        if write.spec is not None:
+            body = {"metadata": guard, "spec": write.spec}
+            answer = yield Patch(WORKLOADS, metadata["namespace"], metadata["name"], body, how="merge")
+            if answer.ok:
+                guard = {**guard, "resourceVersion": answer.body["metadata"]["resourceVersion"]}
+        if answer.ok and write.status is not None:
+            body = {"metadata": guard, "status": write.status}
+            answer = yield Patch(
+                WORKLOADS, metadata["namespace"], metadata["name"], body, how="merge", subresource="status"
+            )
+        if not answer.ok:
+            return (yield from self._not_written(key, wanted, answer))
+        self._forget(key, wanted)
+        for event in write.events:  # noqa: UP028 - answers are sent in, and a tuple takes none
+            yield event
+        revision = answer.body["metadata"]["resourceVersion"]
+        for effect in wanted:
+            self._engine.written(effect, int(revision) if revision.isdecimal() else 0)
+        return Done([*self._seen(answer.body, answer.now_s), *self._more(key)])
+
+    def _seen(self, workload: Object, now_s: float) -> Iterable[Wake]:
+        """What the server answered counts as heard."""
+        return self.applied(WORKLOADS, workload, now_s)
+
+    def _not_written(self, key: str, wanted: Asked, refusal: Answer) -> Generator[Effect, Answer, Verdict]:
+        """Ask what is there now; if that is another version, everything is decided anew from it."""
+        namespace, _, name = key.partition("/")
+        live = yield Get(WORKLOADS, namespace, name)
+        if not live.ok and not live.missing:
+            return Again(refusal.message)
+        if live.ok and not refusal.conflict and not refusal.unknown:
+            # The server will not have it: say so in the log by trying again, later each time.
+            return Again(refusal.message)
+        self._forget(key, wanted)
+        wakes = list(self._seen(live.body, live.now_s)) if live.ok else []
+        for effect in wanted:
+            wakes += self._later(self._engine.refused(effect, live.now_s))
+        return Done([*wakes, *self._more(key), Wake(_CYCLE)])
+
+    def _forget(self, key: str, written: Asked) -> None:
+        left = [effect for effect in self._asked.get(key, ()) if not any(effect is each for each in written)]
+        if left:
+            self._asked[key] = left
+        else:
+            self._asked.pop(key, None)
+
+    def _more(self, key: str) -> list[Wake]:
+        return [Wake(_Writes(key))] if key in self._asked else []
+
+    def _report(self, place: Place, now_s: float) -> Steps:
+        queue = self._queues.get(place)
+        if queue is None:
+            return Done()
+        is_local = place[0] == "local queue"
+        make = reports.local_queue_status if is_local else reports.cluster_queue_status
+        status = make(self._engine, self._census, queue, now_s)
+        if not reports.differs(queue, status):
+            return Done()
+        metadata = queue["metadata"]
+        resource = LOCAL_QUEUES if is_local else CLUSTER_QUEUES
+        body = {"metadata": {"uid": metadata["uid"]}, "status": status}
+        answer = yield Patch(
+            resource, metadata.get("namespace", ""), metadata["name"], body, how="merge", subresource="status"
+        )
+        if answer.ok:
+            self._queues[place] = answer.body
+            return Done()
+        return Done() if answer.missing or answer.conflict else Again(answer.message)
+
+
+def _key(obj: Object) -> str:
+    metadata = obj["metadata"]
+    return f"{metadata['namespace']}/{metadata['name']}" if metadata.get("namespace") else str(metadata["name"])
+
+
+def _place(resource: Resource, key: str) -> Place:
+    return ("cluster queue" if resource == CLUSTER_QUEUES else "local queue"), key

@@ -1,0 +1,107 @@
+"""What the statuses of ClusterQueues and LocalQueues say: whether they are active, how many wait, who holds what.
+
+Made from the engine's view and the census when a queue is due for a report; written only if it differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from headgate.kube import conditions
+from headgate.kube.amounts import amount_text
+from headgate.kube.timestamps import format_time
+from headgate.quota import names
+from headgate.quota.activity import Activity
+from headgate.quota.cohort import FlavorResource
+from headgate.quota.engine import Engine
+from headgate.quota.serving.census import Census
+
+Object = dict[str, Any]
+
+_UNKNOWN: Final = Activity(False, "Invalid", "Can't admit new workloads: it cannot be read.")
+_LOCAL_READY: Final = Activity(True, "Ready", "Can submit new workloads to localQueue")
+_LOCAL_STOPPED: Final = Activity(False, "Stopped", "LocalQueue is stopped")
+_NO_CLUSTER_QUEUE: Final = Activity(
+    False, "ClusterQueueDoesNotExist", "Can't submit new workloads to clusterQueue: it does not exist"
+)
+_CLUSTER_QUEUE_INACTIVE: Final = Activity(
+    False, "ClusterQueueIsInactive", "Can't submit new workloads to clusterQueue: it is inactive"
+)
+
+
+def cluster_queue_status(engine: Engine, census: Census, queue: Object, now_s: float) -> Object:
+    name = queue["metadata"]["name"]
+    problem = engine.world.problems.get(("ClusterQueue", name))
+    activity = engine.world.activity.get(name)
+    if activity is None:
+        activity = Activity(False, "Invalid", f"Can't admit new workloads: {problem}.") if problem else _UNKNOWN
+    counts = census.counts(("cluster queue", name))
+    node = engine.book.now.queue(name)
+    known = engine.world.queues.get(name)
+    quotas = {fr: quota.nominal for fr, quota in known.quotas.items()} if known is not None else {}
+
+    def borrowed(fr: FlavorResource) -> int:
+        return max(counts.reserved[fr] - quotas.get(fr, 0), 0) if node is not None else 0
+
+    return {
+        "conditions": _active(queue, activity, now_s),
+        "pendingWorkloads": counts.states["waiting"],
+        "reservingWorkloads": counts.holding,
+        "admittedWorkloads": counts.states["admitted"],
+        "flavorsReservation": _usage(quotas, counts.reserved, borrowed),
+        "flavorsUsage": _usage(quotas, counts.admitted, borrowed),
+    }
+
+
+def local_queue_status(engine: Engine, census: Census, queue: Object, now_s: float) -> Object:
+    metadata = queue["metadata"]
+    key = f"{metadata['namespace']}/{metadata['name']}"
+    local = engine.world.local_queues.get(key)
+    activity = _NO_CLUSTER_QUEUE
+    above = None if local is None else engine.world.activity.get(local.cluster_queue)
+    if local is not None and local.stop_policy != names.NONE:
+        activity = _LOCAL_STOPPED
+    elif above is not None:
+        activity = _LOCAL_READY if above.is_active else _CLUSTER_QUEUE_INACTIVE
+    known = None if local is None else engine.world.queues.get(local.cluster_queue)
+    listed = dict.fromkeys(known.quotas, 0) if known is not None else {}
+    counts = census.counts(("local queue", key))
+    return {
+        "conditions": _active(queue, activity, now_s),
+        "pendingWorkloads": counts.states["waiting"],
+        "reservingWorkloads": counts.holding,
+        "admittedWorkloads": counts.states["admitted"],
+        "flavorsReservation": _usage(listed, counts.reserved),
+        "flavorsUsage": _usage(listed, counts.admitted),
+    }
+
+
+def differs(queue: Object, status: Object) -> bool:
+    known = queue.get("status") or {}
+    return any(known.get(field) != value for field, value in status.items())
+
+
+def _active(queue: Object, activity: Activity, now_s: float) -> list[Object]:
+    known = (queue.get("status") or {}).get("conditions")
+    new = {
+        "type": "Active",
+        "status": "True" if activity.is_active else "False",
+        "reason": activity.reason,
+        "message": activity.message,
+        "observedGeneration": queue["metadata"].get("generation", 0),
+    }
+    return conditions.with_condition(known, new, format_time(now_s))
+
+
+def _usage(
+    listed: Mapping[FlavorResource, int], amounts: Mapping[FlavorResource, int], borrowed: Any = None
+) -> list[Object]:
+    """Every flavor and resource that the queue lists, in its order, used or not."""
+    found: dict[str, list[Object]] = {}
+    for flavor, resource in listed:
+        row: Object = {"name": resource, "total": amount_text(resource, amounts.get((flavor, resource), 0))}
+        if borrowed is not None:
+            row["borrowed"] = amount_text(resource, borrowed((flavor, resource)))
+        found.setdefault(flavor, []).append(row)
+    return [{"name": flavor, "resources": rows} for flavor, rows in found.items()]

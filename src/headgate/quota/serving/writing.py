@@ -1,0 +1,155 @@
+"""Effects of the engine as bodies and Events: what a Workload's status says after them, in Kueue's words.
+
+All effects for one workload become one write. It starts from the object as it is known and names its version, so that
+what somebody else wrote meanwhile is not lost: the server refuses, and the engine is asked again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from headgate.kube import conditions
+from headgate.kube.amounts import amount_text
+from headgate.kube.schema import GroupVersionKind
+from headgate.kube.timestamps import format_time
+from headgate.owners import effects as out
+from headgate.owners.families.pods import about
+from headgate.quota import effects, names
+from headgate.quota.kinds.names import STORED
+from headgate.quota.workload import Admission, CheckState
+
+Object = dict[str, Any]
+
+KIND: Final = GroupVersionKind(names.GROUP, STORED, "Workload")
+COMPONENT: Final = "kueue-admission"
+_MOST_TEXT: Final = 1024
+
+
+class Write(msgspec.Struct, frozen=True):
+    """``status`` and ``spec`` are merge patches; None: nothing of it changes."""
+
+    status: Object | None
+    spec: Object | None
+    events: tuple[out.Emit, ...]
+
+
+def write_of(workload: Object, wanted: Sequence[effects.Effect], now_s: float) -> Write:
+    draft = _Draft(workload, now_s)
+    for effect in wanted:
+        draft.take(effect)
+    return draft.done()
+
+
+class _Draft:
+    def __init__(self, workload: Object, now_s: float) -> None:
+        self._workload = workload
+        self._now = format_time(now_s)
+        self._status: Object = {}
+        self._conditions: list[Object] = (workload.get("status") or {}).get("conditions") or []
+        self._is_deactivated = False
+        self._events: list[out.Emit] = []
+
+    def take(self, effect: effects.Effect) -> None:
+        match effect:
+            case effects.Admit(_, _, admission, is_admitted, waited_s):
+                self._admit(admission, is_admitted, waited_s)
+            case effects.Evict():
+                self._evict(effect)
+            case effects.Release(_, _, reason, message):
+                self._status["admission"] = None
+                self._set(names.QUOTA_RESERVED, False, reason, message)
+                if conditions.find(self._conditions, names.ADMITTED) is not None:
+                    self._set(names.ADMITTED, False, names.NO_RESERVATION, "The workload has no reservation")
+            case effects.SetCondition(_, _, type_, is_true, reason, message):
+                self._set(type_, is_true, reason, message)
+            case effects.Requeue(_, _, reason, message):
+                self._set(names.REQUEUED, True, reason, message)
+                if (self._known("requeueState") or {}).get("requeueAt"):
+                    self._status.setdefault("requeueState", {})["requeueAt"] = None
+            case effects.PutOff(_, _, until_s):
+                self._status.setdefault("requeueState", {})["requeueAt"] = format_time(until_s)
+            case effects.SetChecks(_, _, checks):
+                self._status["admissionChecks"] = [_check(each, self._known("admissionChecks")) for each in checks]
+            case effects.Deactivate():
+                self._is_deactivated = True
+            case effects.Emit(_, _, is_warning, reason, message):
+                self._tell("Warning" if is_warning else "Normal", reason, message)
+
+    def done(self) -> Write:
+        if self._conditions != ((self._workload.get("status") or {}).get("conditions") or []):
+            self._status["conditions"] = self._conditions
+        spec = {"active": False} if self._is_deactivated else None
+        return Write(self._status or None, spec, tuple(self._events))
+
+    def _admit(self, admission: Admission, is_admitted: bool, waited_s: float) -> None:
+        queue = admission.cluster_queue
+        self._status["admission"] = _admission(admission)
+        self._set(names.QUOTA_RESERVED, True, "QuotaReserved", f"Quota reserved in ClusterQueue {queue}")
+        for each in (names.EVICTED, names.PREEMPTED):
+            known = conditions.find(self._conditions, each)
+            if known is not None and known.get("status") == "True":
+                self._set(each, False, "QuotaReserved", f"Previously: {known.get('message', '')}")
+        waited = f"Quota reserved in ClusterQueue {queue}, wait time since queued was {waited_s:.0f}s"
+        self._tell("Normal", "QuotaReserved", waited)
+        if is_admitted:
+            self._set(names.ADMITTED, True, "Admitted", "The workload is admitted")
+            said = f"Admitted by ClusterQueue {queue}, wait time since reservation was 0s"
+            self._tell("Normal", "Admitted", said)
+
+    def _evict(self, effect: effects.Evict) -> None:
+        self._set(names.EVICTED, True, effect.reason, effect.message)
+        if effect.preempted:
+            self._set(names.PREEMPTED, True, effect.preempted, effect.message)
+            self._tell("Normal", "Preempted", effect.message)
+        if effect.requeue_at_s is not None:
+            at = format_time(effect.requeue_at_s)
+            self._status["requeueState"] = {"count": effect.requeue_count, "requeueAt": at}
+        self._tell("Normal", f"EvictedDueTo{effect.reason}", effect.message)
+
+    def _set(self, type_: str, is_true: bool, reason: str, message: str) -> None:
+        generation = self._workload["metadata"].get("generation", 0)
+        new = {
+            "type": type_,
+            "status": "True" if is_true else "False",
+            "reason": reason,
+            "message": message[:_MOST_TEXT],
+            "observedGeneration": generation,
+        }
+        self._conditions = conditions.with_condition(self._conditions, new, self._now)
+
+    def _tell(self, kind: Any, reason: str, message: str) -> None:
+        text = message[:_MOST_TEXT]
+        self._events.append(out.Emit(about(self._workload, KIND), kind, reason, text, COMPONENT))
+
+    def _known(self, field: str) -> Any:
+        return (self._workload.get("status") or {}).get(field)
+
+
+def _admission(admission: Admission) -> Object:
+    assignments = [
+        {
+            "name": each.name,
+            "flavors": dict(each.flavors),
+            "resourceUsage": {name: amount_text(name, amount) for name, amount in each.usage.items()},
+            "count": each.count,
+        }
+        for each in admission.pod_sets
+    ]
+    return {"clusterQueue": admission.cluster_queue, "podSetAssignments": assignments}
+
+
+def _check(state: CheckState, known: list[Object] | None) -> Object:
+    """What its controller wrote beside the state stays."""
+    before = next((each for each in known or () if each.get("name") == state.name), {})
+    changed: Object = {
+        "name": state.name,
+        "state": state.state,
+        "message": state.message,
+        "lastTransitionTime": format_time(state.since_s),
+        "requeueAfterSeconds": state.requeue_after_s,
+        "retryCount": state.retries or None,
+    }
+    return {key: value for key, value in {**before, **changed}.items() if value is not None}
