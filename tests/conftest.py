@@ -163,7 +163,7 @@ def pytest_deselected(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """A run is complete if it holds every comparing file, whole: only then can an unused allowance be called stale."""
-    wanted = {path for folder in ("real", "wire") for path in (HERE / folder).glob("test_*.py")}
+    wanted = {path for folder in ("real", "wire") for path in (HERE / folder).rglob("test_*.py")}
     present = {item.path for item in session.items}
     named = any("::" in argument for argument in session.config.args)
     complete = wanted <= present and not named and session.config.stash.get(COMPLETE, True)
