@@ -6,6 +6,7 @@ A node or pod that changes costs that node, however many there are (``board.py``
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any, Final, Literal
@@ -13,20 +14,21 @@ from typing import Any, Final, Literal
 import msgspec
 
 from headgate.kube.references import controller_of
-from headgate.kube.resource import CONTROLLER_REVISIONS, DAEMON_SETS, NODES, PODS, Resource
+from headgate.kube.resource import CONTROLLER_REVISIONS, DAEMON_SETS, NODES, PODS
 from headgate.owners import revisions
-from headgate.owners.contract import WHOLE, Again, Controller, Done, Interest, Later, Steps, Wake
+from headgate.owners.contract import WHOLE, Again, Done, Interest, Later, Steps, Wake
 from headgate.owners.daemon_sets import placement, rolling, spots
 from headgate.owners.daemon_sets.board import Board
 from headgate.owners.daemon_sets.placement import KIND, Node
 from headgate.owners.daemon_sets.spots import Pod, Rules
 from headgate.owners.daemon_sets.status import is_news, status_of
-from headgate.owners.effects import Answer, Effect, Emit, Replace
+from headgate.owners.effects import Answer, Effect, Emit
 from headgate.owners.families import pods as facts
 from headgate.owners.families.claiming import claim
-from headgate.owners.families.family import Family, Key, OwnerKind
+from headgate.owners.families.family import Key
 from headgate.owners.families.making import end, make, settle
-from headgate.owners.revisions import REVISION_LABEL, Keep, Record, Recorded, Renumber
+from headgate.owners.revisioned import RevisionedOwners
+from headgate.owners.revisions import REVISION_LABEL
 
 Object = dict[str, Any]
 Problem = str | None
@@ -51,19 +53,18 @@ class _Round(msgspec.Struct):
     wait_s: float = math.inf
 
 
-class DaemonSets(Controller):
+class DaemonSets(RevisionedOwners):
     name = "daemon-sets"
 
     def __init__(self, draw: Callable[[], str], hashed: Hash, burst: int = BURST) -> None:
         """``hashed`` gives the hash of a template that was found to be taken so many times, which may be never."""
+        super().__init__(KIND, DAEMON_SETS, COMPONENT, _GATHER_S, self._pod_told)
         self._draw = draw
         self._hashed = hashed
         self._burst = burst
         self._nodes: Final[dict[str, Node]] = {}
         self._boards: Final[dict[str, Board]] = {}  # by the uid of the DaemonSet
         self._places: Final[dict[str, tuple[str, str]]] = {}  # of each pod: whose, and for which node
-        self._pods: Final = Family(OwnerKind(KIND, DAEMON_SETS, PODS, COMPONENT), self._pod_told)
-        self._revisions: Final = Family(OwnerKind(KIND, DAEMON_SETS, CONTROLLER_REVISIONS, COMPONENT))
 
     def interests(self) -> Iterable[Interest]:
         return (
@@ -75,46 +76,22 @@ class DaemonSets(Controller):
 
     # -- events in -------------------------------------------------------------------------------------------------
 
-    def applied(self, resource: Resource, obj: Object, now_s: float) -> Iterable[Wake]:
-        match resource.plural:
-            case "daemonsets":
-                return map(Wake, self._learn(obj))
-            case "pods":
-                return _soon(self._pods.dependent_applied(obj))
-            case "controllerrevisions":
-                return map(Wake, self._revisions.dependent_applied(obj))
-            case _:
-                return self._node_changed(placement.read_node(obj))
+    def _other_applied(self, obj: Object) -> Iterable[Wake]:
+        return self._node_changed(placement.read_node(obj))
 
-    def removed(self, resource: Resource, namespace: str, name: str, uid: str, now_s: float) -> Iterable[Wake]:
-        match resource.plural:
-            case "daemonsets":
-                self._revisions.owner_removed(namespace, name, uid)
-                self._boards.pop(uid, None)
-                return map(Wake, self._pods.owner_removed(namespace, name, uid))
-            case "pods":
-                return _soon(self._pods.dependent_removed(namespace, name, uid))
-            case "controllerrevisions":
-                return map(Wake, self._revisions.dependent_removed(namespace, name, uid))
-            case _:
-                self._nodes.pop(name, None)
-                return self._concerned(name)
+    def _other_removed(self, namespace: str, name: str, uid: str) -> Iterable[Wake]:
+        self._nodes.pop(name, None)
+        return self._concerned(name)
 
-    def synced(self, resource: Resource, revision: str, now_s: float) -> Iterable[Wake]:
-        match resource.plural:
-            case "pods":
-                return map(Wake, self._pods.synced(revision))
-            case "controllerrevisions":
-                return map(Wake, self._revisions.synced(revision))
-        return ()
+    def _forgotten(self, uid: str) -> None:
+        self._boards.pop(uid, None)
 
     def _learn(self, owner: Object) -> list[Key]:
         metadata = owner["metadata"]
         known = self._pods.owner((metadata["namespace"], metadata["name"]))
         if known is not None and known["metadata"]["uid"] != metadata["uid"]:
             self._boards.pop(known["metadata"]["uid"], None)
-        self._revisions.owner_applied(owner)
-        return self._pods.owner_applied(owner)
+        return super()._learn(owner)
 
     def _node_changed(self, node: Node) -> Iterable[Wake]:
         if self._nodes.get(node.name) == node:
@@ -125,7 +102,7 @@ class DaemonSets(Controller):
     def _concerned(self, node: str) -> list[Wake]:
         """Every DaemonSet to which a change of this node makes a difference."""
         changed = [uid for uid, board in self._boards.items() if board.node_changed(node)]
-        return _soon(key for uid in changed if (key := self._pods.key_of(uid)) is not None)
+        return self._soon(key for uid in changed if (key := self._pods.key_of(uid)) is not None)
 
     def _pod_told(self, uid: str, owner: str | None, pod: Object | None) -> None:
         before = self._places.pop(uid, None)
@@ -165,14 +142,14 @@ class DaemonSets(Controller):
             return Done()
         if problem is not None:
             return Again(problem)
-        recorded = yield from self._revision(owner)
+        recorded = yield from self._revision(owner, functools.partial(self._new_revision, owner))
         if recorded.revision is None:
             return Again(recorded.problem)
         rules = _rules(owner, _hash_of(recorded.revision))
         done = yield from self._tend(owner, rules, now_s)
-        problem = yield from self._tell(key, owner, recorded.collisions)
+        problem = yield from self._tell(owner, recorded.collisions)
         if done.problem is None and problem is None and not done.is_over:
-            problem = yield from self._forget(owner, recorded.revision)
+            problem = yield from self._drop_revisions(self._superfluous(owner, recorded.revision))
         problem = done.problem or problem
         if problem is not None:
             return Again(problem)
@@ -191,26 +168,9 @@ class DaemonSets(Controller):
             return (yield from claim(self._pods, key))
         return None
 
-    def _revision(self, owner: Object) -> Generator[Effect, Answer, Recorded]:
-        """The revision that the present template is, or becomes now."""
-        collisions = (owner.get("status") or {}).get("collisionCount") or 0
-        data = revisions.data_of(owner)
-        match revisions.choose(self._history(owner), data):
-            case Keep(revision):
-                return Recorded(revision, collisions)
-            case Renumber(revision, number):
-                answer = yield from revisions.renumber(revision, number)
-                recorded = Recorded(answer.body if answer.ok else None, collisions, answer.message)
-            case Record(number):
-
-                def make_revision(collisions: int) -> Object:
-                    hash_ = self._hashed(owner["spec"]["template"], collisions or None)
-                    return revisions.new_revision(owner, KIND, number, hash_, REVISION_LABEL)
-
-                recorded = yield from revisions.record(make_revision, collisions)
-        if recorded.revision is not None:
-            self._revisions.wrote(recorded.revision)
-        return recorded
+    def _new_revision(self, owner: Object, number: int, collisions: int) -> Object:
+        hash_ = self._hashed(owner["spec"]["template"], collisions or None)
+        return revisions.new_revision(owner, KIND, number, hash_, REVISION_LABEL)
 
     def _tend(self, owner: Object, rules: Rules, now_s: float) -> Generator[Effect, Answer, _Round]:
         board = self._board(owner["metadata"]["uid"])
@@ -274,35 +234,20 @@ class DaemonSets(Controller):
         problem = yield from end(self._pods, owner, ends)
         done.problem = (None if made.stop else made.problem) or problem
 
-    def _tell(self, key: Key, owner: Object, collisions: int) -> Generator[Effect, Answer, Problem]:
+    def _tell(self, owner: Object, collisions: int) -> Generator[Effect, Answer, Problem]:
         status = status_of(owner, self._board(owner["metadata"]["uid"]).counts, collisions)
-        if not is_news(owner, status):
-            return None
-        body = {**owner, "apiVersion": KIND.api_version, "kind": KIND.kind, "status": status}
-        answer = yield Replace(DAEMON_SETS, *key, body, "status")
-        if answer.ok:
-            self._learn(answer.body)
-        return None if answer.ok or answer.missing else answer.message
+        return (yield from self._tell_status(owner, status)) if is_news(owner, status) else None
 
-    def _history(self, owner: Object) -> list[Object]:
-        return revisions.in_order(self._revisions.dependents(owner["metadata"]["uid"]).values())
-
-    def _forget(self, owner: Object, current: Object) -> Generator[Effect, Answer, Problem]:
-        """Of the old revisions as many as are too many go, the oldest first, but none that a pod is of."""
+    def _superfluous(self, owner: Object, current: Object) -> list[Object]:
+        """Of the old revisions as many as are too many, the oldest first, but none that a pod is of."""
         limit = owner["spec"].get("revisionHistoryLimit")
         old = [each for each in self._history(owner) if each["metadata"]["uid"] != current["metadata"]["uid"]]
         excess = len(old) - (10 if limit is None else limit)
         if excess <= 0:
-            return None
+            return []
         pods = self._pods.dependents(owner["metadata"]["uid"]).values()
         live = {(pod["metadata"].get("labels") or {}).get(REVISION_LABEL) for pod in pods}
-        for revision in [each for each in old if _hash_of(each) not in live][:excess]:
-            answer = yield from revisions.forget(revision)
-            if answer.ok or answer.missing:
-                self._revisions.is_gone(revision["metadata"]["uid"])
-            elif not answer.conflict:
-                return answer.message
-        return None
+        return [each for each in old if _hash_of(each) not in live][:excess]
 
 
 def _rules(owner: Object, revision_hash: str) -> Rules:
@@ -328,7 +273,3 @@ def _found(owner: Object, pod: Pod, node: str, what: Literal["failed", "succeede
         return Emit(about, "Warning", "FailedDaemonPod", text, COMPONENT)
     text = f"Found succeeded daemon pod {place} on node {node}, will try to delete it"
     return Emit(about, "Normal", "SucceededDaemonPod", text, COMPONENT)
-
-
-def _soon(keys: Iterable[Key]) -> list[Wake]:
-    return [Wake(key, _GATHER_S) for key in keys]

@@ -6,17 +6,17 @@ history. A round is linear in the pods of one set; news of pods are gathered for
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+import functools
+from collections.abc import Iterable
 from typing import Any, Final
 
 from headgate.kube.resource import CONTROLLER_REVISIONS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, Resource
 from headgate.owners import revisions
-from headgate.owners.contract import WHOLE, Again, Controller, Done, Interest, Later, Steps, Wake
-from headgate.owners.effects import Answer, Effect, Replace
+from headgate.owners.contract import WHOLE, Again, Done, Interest, Later, Steps, Wake
 from headgate.owners.families import pods
 from headgate.owners.families.claiming import claim
-from headgate.owners.families.family import Family, Key, OwnerKind
-from headgate.owners.revisions import Keep, Record, Recorded, Renumber
+from headgate.owners.families.family import Key
+from headgate.owners.revisioned import RevisionedOwners
 from headgate.owners.stateful_sets.claims import Claims
 from headgate.owners.stateful_sets.hands import Task, Version, carry_out, needs_mending
 from headgate.owners.stateful_sets.identity import KIND, ordinal_of
@@ -30,12 +30,11 @@ _GATHER_S: Final = 0.01
 _CLAIM_FIELDS: Final = frozenset({"metadata.ownerReferences", "metadata.deletionTimestamp"})
 
 
-class StatefulSets(Controller):
+class StatefulSets(RevisionedOwners):
     name = "stateful-sets"
 
     def __init__(self) -> None:
-        self._pods: Final = Family(OwnerKind(KIND, STATEFUL_SETS, PODS, COMPONENT))
-        self._revisions: Final = Family(OwnerKind(KIND, STATEFUL_SETS, CONTROLLER_REVISIONS, COMPONENT))
+        super().__init__(KIND, STATEFUL_SETS, COMPONENT, _GATHER_S)
         self._claims: Final = Claims()
 
     def interests(self) -> Iterable[Interest]:
@@ -46,45 +45,17 @@ class StatefulSets(Controller):
             Interest(PERSISTENT_VOLUME_CLAIMS, _CLAIM_FIELDS),
         )
 
-    # -- events in -------------------------------------------------------------------------------------------------
-
-    def applied(self, resource: Resource, obj: Object, now_s: float) -> Iterable[Wake]:
-        match resource.plural:
-            case "statefulsets":
-                return map(Wake, self._learn(obj))
-            case "pods":
-                return _soon(self._pods.dependent_applied(obj))
-            case "controllerrevisions":
-                return map(Wake, self._revisions.dependent_applied(obj))
-            case _:
-                self._claims.applied(obj)
-                return ()
-
-    def removed(self, resource: Resource, namespace: str, name: str, uid: str, now_s: float) -> Iterable[Wake]:
-        match resource.plural:
-            case "statefulsets":
-                self._revisions.owner_removed(namespace, name, uid)
-                return map(Wake, self._pods.owner_removed(namespace, name, uid))
-            case "pods":
-                return _soon(self._pods.dependent_removed(namespace, name, uid))
-            case "controllerrevisions":
-                return map(Wake, self._revisions.dependent_removed(namespace, name, uid))
-            case _:
-                return map(Wake, self._claims.removed(namespace, name, uid))
-
-    def synced(self, resource: Resource, revision: str, now_s: float) -> Iterable[Wake]:
-        match resource.plural:
-            case "pods":
-                return map(Wake, self._pods.synced(revision))
-            case "controllerrevisions":
-                return map(Wake, self._revisions.synced(revision))
-            case "persistentvolumeclaims":
-                self._claims.synced(revision)
+    def _other_applied(self, obj: Object) -> Iterable[Wake]:
+        self._claims.applied(obj)
         return ()
 
-    def _learn(self, set_: Object) -> list[Key]:
-        self._revisions.owner_applied(set_)
-        return self._pods.owner_applied(set_)
+    def _other_removed(self, namespace: str, name: str, uid: str) -> Iterable[Wake]:
+        return map(Wake, self._claims.removed(namespace, name, uid))
+
+    def synced(self, resource: Resource, revision: str, now_s: float) -> Iterable[Wake]:
+        if resource == PERSISTENT_VOLUME_CLAIMS:
+            self._claims.synced(revision)
+        return super().synced(resource, revision, now_s)
 
     # -- work ------------------------------------------------------------------------------------------------------
 
@@ -97,32 +68,10 @@ class StatefulSets(Controller):
             return Done()
         if problem is not None:
             return Again(problem)
-        recorded = yield from self._update_revision(set_)
+        recorded = yield from self._revision(set_, functools.partial(_new_revision, set_))
         if recorded.revision is None:
             return Again(recorded.problem) if recorded.problem else Done()
         return (yield from self._tend(key, set_, recorded.revision, recorded.collisions, now_s))
-
-    def _update_revision(self, set_: Object) -> Generator[Effect, Answer, Recorded]:
-        """The revision that the set's template is, or becomes now."""
-        collisions = (set_.get("status") or {}).get("collisionCount") or 0
-        data = revisions.data_of(set_)
-        match revisions.choose(self._history(set_), data):
-            case Keep(revision):
-                return Recorded(revision, collisions)
-            case Renumber(revision, number):
-                answer = yield from revisions.renumber(revision, number)
-                recorded = Recorded(answer.body if answer.ok else None, collisions, answer.message)
-            case Record(number):
-                if "deletionTimestamp" in set_["metadata"]:
-                    return Recorded(None, collisions)
-
-                def make(collisions: int) -> Object:
-                    return revisions.new_revision(set_, KIND, number, revisions.data_hash(data, collisions))
-
-                recorded = yield from revisions.record(make, collisions)
-        if recorded.revision is not None:
-            self._revisions.wrote(recorded.revision)
-        return recorded
 
     def _tend(self, key: Key, set_: Object, update: Object, collisions: int, now_s: float) -> Steps:
         history = self._history(set_)
@@ -137,37 +86,11 @@ class StatefulSets(Controller):
             problem = yield from carry_out(task, stages)
         members = self._members(key, rules, now_s)
         status = status_of(set_, rules, members, task.current.name, task.update.name, collisions)
-        untold = yield from self._tell(set_, status)
-        problem = problem or untold or (yield from self._forget(set_, members, task, history))
+        untold = (yield from self._tell_status(set_, status)) if is_news(set_, status) else None
+        problem = problem or untold or (yield from self._drop_revisions(_superfluous(set_, members, task, history)))
         return Again(problem) if problem is not None else _next_look(members, rules, now_s)
 
-    def _tell(self, set_: Object, status: Object) -> Generator[Effect, Answer, str | None]:
-        if not is_news(set_, status):
-            return None
-        metadata = set_["metadata"]
-        body = {**set_, "apiVersion": KIND.api_version, "kind": KIND.kind, "status": status}
-        answer = yield Replace(STATEFUL_SETS, metadata["namespace"], metadata["name"], body, "status")
-        if answer.ok:
-            self._learn(answer.body)
-        return None if answer.ok or answer.missing else answer.message
-
-    def _forget(
-        self, set_: Object, members: list[Member], task: Task, history: list[Object]
-    ) -> Generator[Effect, Answer, str | None]:
-        limit = set_["spec"].get("revisionHistoryLimit")
-        live = {task.current.name, task.update.name, *(each.revision for each in members)}
-        for revision in revisions.superfluous(history, live, 10 if limit is None else limit):
-            answer = yield from revisions.forget(revision)
-            if answer.ok or answer.missing:
-                self._revisions.is_gone(revision["metadata"]["uid"])
-            elif not answer.conflict:
-                return answer.message
-        return None
-
     # -- what is known ---------------------------------------------------------------------------------------------
-
-    def _history(self, set_: Object) -> list[Object]:
-        return revisions.in_order(self._revisions.dependents(set_["metadata"]["uid"]).values())
 
     def _members(self, key: Key, rules: Rules, now_s: float) -> list[Member]:
         set_ = self._pods.owner(key)
@@ -183,6 +106,16 @@ def _ordinal(key: Key, pod: Object) -> int | None:
     return ordinal_of(key[1], pod["metadata"]["name"])
 
 
+def _new_revision(set_: Object, number: int, collisions: int) -> Object:
+    return revisions.new_revision(set_, KIND, number, revisions.data_hash(revisions.data_of(set_), collisions))
+
+
+def _superfluous(set_: Object, members: Iterable[Member], task: Task, history: list[Object]) -> list[Object]:
+    limit = set_["spec"].get("revisionHistoryLimit")
+    live = {task.current.name, task.update.name, *(each.revision for each in members)}
+    return revisions.superfluous(history, live, 10 if limit is None else limit)
+
+
 def _version(revision: Object) -> Version:
     return Version(revision["metadata"]["name"], revisions.template_of(revision))
 
@@ -192,7 +125,3 @@ def _next_look(members: Iterable[Member], rules: Rules, now_s: float) -> Done | 
     soon = [pods.available_at_s(each.pod, rules.min_ready_s) for each in members if not each.is_available]
     times = [each for each in soon if each < float("inf")]
     return Later(max(min(times) - now_s, 0.001)) if times else Done()
-
-
-def _soon(keys: Iterable[Key]) -> list[Wake]:
-    return [Wake(key, _GATHER_S) for key in keys]
