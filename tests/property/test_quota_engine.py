@@ -127,16 +127,15 @@ class World:
     # What must hold.
 
     def follows_order(self, key: str, waiting: dict[str, Workload]) -> None:
-        """Nobody before him waits in his strict queue."""
+        """Nobody before him waits in his strict queue; in any queue nobody before him who asks for the same, unless
+        others went for him."""
         workload = waiting[key]
         queue = self.api.engine.world.queues[workload.queue]
+        before = [each for each in waiting.values() if each.queue == workload.queue and _order(each) < _order(workload)]
         if queue.is_strict:
-            ahead = [
-                each.key
-                for each in waiting.values()
-                if each.queue == workload.queue and _order(each) < _order(workload)
-            ]
-            assert not ahead, f"{key} passes {ahead}"
+            assert not before, f"{key} passes {[each.key for each in before]}"
+        elif not workload.lacks("QuotaReserved", "WaitingForPreemptedWorkloads"):
+            assert not [each.key for each in before if each.shape == workload.shape], f"{key} passes its like"
 
     def spares_the_unneeded(self, effects: list[Effect]) -> None:
         """Once its victims have gone a preemptor fits; without any one of them it would not."""
