@@ -21,6 +21,7 @@ from headgate.quota.effects import (
     SetCondition,
 )
 from headgate.quota.engine import Engine, Settings
+from headgate.quota.workload import CheckState
 from kueueing import START_S, a_cluster_queue, a_cohort, a_flavor, a_local_queue, a_workload
 
 Wire = dict[str, Any]
@@ -179,8 +180,8 @@ class Api:
                 if effect.requeue_at_s is not None:
                     at = format_time(effect.requeue_at_s)
                     status["requeueState"] = {"count": effect.requeue_count, "requeueAt": at}
-                for each in status.get("admissionChecks") or ():
-                    each["state"] = "Pending"
+                if effect.checks:
+                    status["admissionChecks"] = [_check(each) for each in effect.checks]
             case Release():
                 status.pop("admission", None)
                 self._condition(wire, "QuotaReserved", False, effect.reason, effect.message)
@@ -193,15 +194,7 @@ class Api:
             case PutOff():
                 status.setdefault("requeueState", {})["requeueAt"] = format_time(effect.until_s)
             case SetChecks():
-                status["admissionChecks"] = [
-                    {
-                        "name": each.name,
-                        "state": each.state,
-                        "message": each.message,
-                        "lastTransitionTime": format_time(each.since_s),
-                    }
-                    for each in effect.checks
-                ]
+                status["admissionChecks"] = [_check(each) for each in effect.checks]
             case Deactivate():
                 wire["spec"]["active"] = False
 
@@ -215,3 +208,13 @@ class Api:
         new = {"type": type_, "status": status, "reason": reason, "message": message, "lastTransitionTime": since}
         kept = [each for each in wire["status"].get("conditions", []) if each["type"] != type_]
         wire["status"]["conditions"] = [*kept, new]
+
+
+def _check(state: CheckState) -> Wire:
+    return {
+        "name": state.name,
+        "state": state.state,
+        "message": state.message,
+        "lastTransitionTime": format_time(state.since_s),
+        "retryCount": state.retries,
+    }

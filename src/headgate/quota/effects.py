@@ -24,7 +24,8 @@ class Admit(msgspec.Struct, frozen=True, tag=True, tag_field="effect"):
 
 class Evict(msgspec.Struct, frozen=True, tag=True, tag_field="effect"):
     """Tell a workload to go. ``preempted`` is the reason of its condition Preempted, if it makes room for another.
-    ``requeue_at_s`` and ``requeue_count`` are its back-off, if it has to wait before it may come again."""
+    ``requeue_at_s`` and ``requeue_count`` are its back-off, if it has to wait before it may come again; ``checks`` its
+    admission checks, which start anew."""
 
     key: str
     uid: str
@@ -35,6 +36,7 @@ class Evict(msgspec.Struct, frozen=True, tag=True, tag_field="effect"):
     cause: str = ""
     requeue_at_s: float | None = None
     requeue_count: int = 0
+    checks: tuple[CheckState, ...] = ()
 
 
 class Release(msgspec.Struct, frozen=True, tag=True, tag_field="effect"):

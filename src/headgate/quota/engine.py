@@ -16,7 +16,7 @@ import msgspec
 from headgate.quota import names
 from headgate.quota.assignment import Assignment
 from headgate.quota.blockers import Blocker, find_blocker
-from headgate.quota.checks import are_satisfied, required_checks
+from headgate.quota.checks import are_satisfied, required_checks, reset_checks
 from headgate.quota.cohort import FlavorResource
 from headgate.quota.cycle import Cycle
 from headgate.quota.effects import Effect, Emit, Evict, SetCondition
@@ -162,7 +162,7 @@ class Engine:
         for effect in decided:
             if isinstance(effect, Evict):
                 self._promises.told[effect.key] = Promise(effect.uid)
-        return effects + decided
+        return effects + self._with_checks(decided, now_s)
 
     # Inside.
 
@@ -292,7 +292,17 @@ class Engine:
             if isinstance(effect, Evict) and self.book.get(workload.key) is not None:
                 self._promises.told[workload.key] = Promise(workload.uid)
                 self._settle(workload, now_s)
-        return list(found.effects)
+        return self._with_checks(found.effects, now_s)
+
+    def _with_checks(self, effects: Iterable[Effect], now_s: float) -> Effects:
+        """Whoever is evicted starts anew with his checks."""
+        done: Effects = []
+        for effect in effects:
+            workload = self.workloads.get(effect.key)
+            if isinstance(effect, Evict) and workload is not None and workload.checks:
+                effect = msgspec.structs.replace(effect, checks=reset_checks(workload.checks, now_s))
+            done.append(effect)
+        return done
 
     def _block(self, workload: Workload, blocker: Blocker | None, now_s: float) -> Effects:
         self._leave(workload.key)

@@ -36,7 +36,6 @@ ANY: Final = "Any"
 QUOTA_RESERVED: Final = "QuotaReserved"
 ADMITTED: Final = "Admitted"
 EVICTED: Final = "Evicted"
-PREEMPTED: Final = "Preempted"
 PODS_READY: Final = "PodsReady"
 FINISHED: Final = "Finished"
 REQUEUED: Final = "Requeued"
@@ -55,7 +54,6 @@ ADMISSION_GATED: Final = "AdmissionGated"
 ON_HOLD: Final = "OnHold"
 
 # Why a workload is not admitted though it may have quota.
-NO_RESERVATION: Final = "NoReservation"
 UNSATISFIED_CHECKS: Final = "UnsatisfiedAdmissionChecks"
 
 # Why a workload is evicted.
@@ -64,7 +62,6 @@ BY_PODS_READY_TIMEOUT: Final = "PodsReadyTimeout"
 BY_ADMISSION_CHECK: Final = "AdmissionCheck"
 BY_CLUSTER_QUEUE_STOPPED: Final = "ClusterQueueStopped"
 BY_LOCAL_QUEUE_STOPPED: Final = "LocalQueueStopped"
-BY_NODE_FAILURES: Final = "NodeFailures"
 DEACTIVATED: Final = "Deactivated"
 REQUEUING_LIMIT_EXCEEDED: Final = "RequeuingLimitExceeded"
 MAXIMUM_EXECUTION_TIME_EXCEEDED: Final = "MaximumExecutionTimeExceeded"

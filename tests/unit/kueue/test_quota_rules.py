@@ -183,6 +183,8 @@ def test_a_check_that_wants_a_retry_evicts_and_is_not_asked_before_its_time() ->
         "AdmissionCheck",
         'Evicted due to AdmissionCheck in Retry state: "a" (no node)',
     )
+    check = api.objects["workload", "ns/w"]["status"]["admissionChecks"][0]
+    assert (check["state"], check["message"]) == ("Pending", "Reset to Pending after eviction. Previously: Retry")
     api.gone("w")
     assert [each for each in api.pass_s(29) if isinstance(each, Admit)] == []
     assert api.engine.next_deadline_s() == START_S + 30
