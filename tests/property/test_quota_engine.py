@@ -41,6 +41,7 @@ class World:
         self.api = Api()
         self.number = 0
         self.known: dict[str, Workload] = {}
+        self.first: set[str] = set()
         for name in _FLAVORS:
             self.api.flavor(name)
         self.api.cohort("y", "top")
@@ -106,6 +107,8 @@ class World:
     def cycle(self) -> list[Effect]:
         """One, watched: every decision is held against the formulas before it is written."""
         before = self.waiting()
+        heads = [self.api.engine.queueing.head(name) for name in _QUEUES]
+        self.first = {head.key for head in heads if head is not None}
         slow, going = self.slow(), {key for key in self.holders() if self.read(key).is_evicted}
         effects = self.api.engine.cycle(self.api.now_s)
         for effect in effects:
@@ -128,13 +131,13 @@ class World:
 
     def follows_order(self, key: str, waiting: dict[str, Workload]) -> None:
         """Nobody before him waits in his strict queue; in any queue nobody before him who asks for the same, unless
-        others went for him."""
+        he was first already because others go for him."""
         workload = waiting[key]
         queue = self.api.engine.world.queues[workload.queue]
         before = [each for each in waiting.values() if each.queue == workload.queue and _order(each) < _order(workload)]
         if queue.is_strict:
             assert not before, f"{key} passes {[each.key for each in before]}"
-        elif not workload.lacks("QuotaReserved", "WaitingForPreemptedWorkloads"):
+        elif key not in self.first:
             assert not [each.key for each in before if each.shape == workload.shape], f"{key} passes its like"
 
     def spares_the_unneeded(self, effects: list[Effect]) -> None:

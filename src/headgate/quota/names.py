@@ -36,6 +36,7 @@ ANY: Final = "Any"
 QUOTA_RESERVED: Final = "QuotaReserved"
 ADMITTED: Final = "Admitted"
 EVICTED: Final = "Evicted"
+PREEMPTED: Final = "Preempted"
 PODS_READY: Final = "PodsReady"
 FINISHED: Final = "Finished"
 REQUEUED: Final = "Requeued"
@@ -54,6 +55,7 @@ ADMISSION_GATED: Final = "AdmissionGated"
 ON_HOLD: Final = "OnHold"
 
 # Why a workload is not admitted though it may have quota.
+NO_RESERVATION: Final = "NoReservation"
 UNSATISFIED_CHECKS: Final = "UnsatisfiedAdmissionChecks"
 
 # Why a workload is evicted.

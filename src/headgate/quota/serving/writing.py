@@ -104,6 +104,9 @@ class _Draft:
         if effect.preempted:
             self._set(names.PREEMPTED, True, effect.preempted, effect.message)
             self._tell("Normal", "Preempted", effect.message)
+        if effect.checks:
+            known = self._known("admissionChecks")
+            self._status["admissionChecks"] = [_check(each, known) for each in effect.checks]
         if effect.requeue_at_s is not None:
             at = format_time(effect.requeue_at_s)
             self._status["requeueState"] = {"count": effect.requeue_count, "requeueAt": at}
