@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from headgate.quota.assignment import Mode
+from headgate.quota.cohort import Usage
 from headgate.quota.holdings import Claim
 from kueueing import START_S
 from quota_book import Book
@@ -123,8 +124,13 @@ def test_what_is_claimed_by_one_preemptor_is_not_counted_on_by_the_next() -> Non
 
 def test_trying_it_out_leaves_no_trace() -> None:
     book = two_queues(**_RECLAIM).hold("borrowed", "borrower", 15)
-    before = {name: dict(book.book.ahead.queue(name).usage) for name in ("lender", "borrower")}  # type: ignore[union-attr]  # they exist
+    before = usage(book, "lender"), usage(book, "borrower")
     book.victims("lender", cpu=10)
     book.victims("lender", cpu=11)
-    after = {name: dict(book.book.ahead.queue(name).usage) for name in ("lender", "borrower")}  # type: ignore[union-attr]  # they exist
-    assert before == after
+    assert (usage(book, "lender"), usage(book, "borrower")) == before
+
+
+def usage(book: Book, queue: str) -> Usage:
+    node = book.book.ahead.queue(queue)
+    assert node is not None
+    return dict(node.usage)

@@ -23,7 +23,10 @@ from unit.owners.world import Object, World
 
 def a_world() -> Mortal:
     numbers, server = count(1), Embedded(namespace="")
-    jobs: Callable[[], Jobs] = lambda: Jobs(lambda: f"{next(numbers):05d}")  # noqa: E731 - a maker like the others
+
+    def jobs() -> Jobs:
+        return Jobs(lambda: f"{next(numbers):05d}")
+
     world = Mortal(jobs, FinishedJobs, Collector, lambda: Kubelet(server), server=server, kinds=("pods", "jobs"))
     server.post("/api/v1/namespaces", {"metadata": {"name": "a"}})
     world.judge = Judge()
