@@ -7,6 +7,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from headgate.capacity.rules import Known
+from headgate.kube.features import DEFAULTS, Features
 from headgate.kube.resource import Resource
 
 Object = dict[str, Any]
@@ -23,13 +24,16 @@ SERVICE_ACCOUNTS: Final = (
 class Policy(msgspec.Struct, frozen=True):
     """``schedulers``: the names that pods ask for us by. ``trusted``: the users that Headgate itself is, who may write
     stamps. ``gates_all``: every pod of our schedulers opts in unless it, its queue or its namespace says ``"false"``.
-    ``exempt``: namespaces whose pods are left alone. ``gates``: the feature gate."""
+    ``exempt``: namespaces whose pods are left alone. ``gates``: the feature gate. ``suspends_jobs``: somebody here
+    starts jobs when their Workload is admitted. ``features``: which annotations have rules."""
 
     schedulers: frozenset[str]
     trusted: frozenset[str] = frozenset(SERVICE_ACCOUNTS)
     gates_all: bool = False
     exempt: frozenset[str] = frozenset({ALWAYS_EXEMPT, OWN_NAMESPACE})
     gates: bool = True
+    suspends_jobs: bool = False
+    features: Features = DEFAULTS
 
 
 class View(Protocol):

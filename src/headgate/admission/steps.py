@@ -11,11 +11,11 @@ from typing import Final, Literal
 
 import msgspec
 
-from headgate.admission import pod_groups, pods, queues, quota_kinds
+from headgate.admission import jobs, pod_groups, pods, queues, quota_kinds
 from headgate.admission.policy import Policy, View
 from headgate.admission.review import Answer, Request
 from headgate.capacity.names import POD_GROUPS, QUEUES
-from headgate.kube.resource import PODS, Resource
+from headgate.kube.resource import JOBS, PODS, Resource
 from headgate.quota.kinds.names import (
     ADMISSION_CHECKS,
     CLUSTER_QUEUES,
@@ -79,6 +79,8 @@ STEPS: Final = (
         False,
         pod_groups.validate_group,
     ),
+    Step("suspend.jobs.headgate.dev", "", True, JOBS, "", ("CREATE",), False, jobs.suspend_new),
+    Step("jobs.headgate.dev", "", False, JOBS, "", ("CREATE", "UPDATE"), False, jobs.validate),
     *map(_of_quota, (RESOURCE_FLAVORS, CLUSTER_QUEUES, COHORTS, LOCAL_QUEUES, WORKLOADS, ADMISSION_CHECKS)),
     _of_quota(WORKLOADS, "status"),
 )

@@ -30,6 +30,8 @@ def policy_of(plan: Plan) -> Policy:
         trusted=plan.trusted_users | ({SYSTEM.name} if is_alone else {SYSTEM.name, ADMIN.name}),
         gates_all=plan.gates_all,
         gates=plan.features.queue_allocation_gate,
+        suspends_jobs="jobs" in plan.components,
+        features=plan.features,
     )
 
 

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from headgate.cli.autoscalers import make_autoscaler
-from headgate.cli.controllers import USER_AGENT, keep_controlling, keep_quota
+from headgate.cli.controllers import USER_AGENT, keep_controlling, keep_jobs, keep_quota
 from headgate.cli.plan import SCHEDULERS, Plan, UpProblem
 from headgate.cli.scheduler import default_configuration, installed_plugins, maker
 from headgate.cli.server import Served, keep
@@ -69,6 +69,10 @@ async def _start_quota(plan: Plan, served: Served, stack: contextlib.AsyncExitSt
     keep(stack, keep_quota(served.client("headgate-quota"), plan.features))
 
 
+async def _start_jobs(plan: Plan, served: Served, stack: contextlib.AsyncExitStack) -> None:
+    keep(stack, keep_jobs(served.client("headgate-jobs"), plan.features))
+
+
 async def _start_scheduler(plan: Plan, served: Served, stack: contextlib.AsyncExitStack) -> None:
     found = installed_plugins(_log.warning)
     make = maker(default_configuration(SCHEDULERS, found), found, plan.features)
@@ -82,4 +86,5 @@ _STARTS: Final[dict[str, Start]] = {
     "controllers": _start_controllers,
     "scheduler": _start_scheduler,
     "quota": _start_quota,
+    "jobs": _start_jobs,
 }

@@ -18,6 +18,7 @@ from headgate.client.leases.shell import Elector, new_identity
 from headgate.client.transport import Transport
 from headgate.control.shell import keep_running
 from headgate.control.zones import find_zone
+from headgate.jobs.controller import ManagedJobs
 from headgate.kube.features import Features
 from headgate.kube.schema import Schemas
 from headgate.owners.budgets.controller import Budgets
@@ -53,6 +54,7 @@ USER_AGENT: Final = "kube-controller-manager"
 DEFAULT: Final = Patience()
 LEASE: Final = ("kube-system", "kube-controller-manager")
 QUOTA_LEASE: Final = ("kube-system", "headgate-quota")
+JOBS_LEASE: Final = ("kube-system", "headgate-jobs")
 _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"  # as in every drawn name: no vowels, hence no words
 
 
@@ -107,6 +109,11 @@ async def keep_quota(transport: Transport, features: Features) -> None:
     await keep_running(lambda: [Quota(settings)], transport)
 
 
+async def keep_jobs(transport: Transport, features: Features) -> None:
+    """Keeps jobs in queues until it is cancelled."""
+    await keep_running(lambda: [ManagedJobs(features)], transport)
+
+
 async def stand_and_control(
     authority: str, transport: Transport, features: Features, say: Callable[[str], None]
 ) -> None:
@@ -116,6 +123,10 @@ async def stand_and_control(
 
 async def stand_for_quota(transport: Transport, features: Features, say: Callable[[str], None]) -> None:
     await _stand(QUOTA_LEASE, transport, lambda fenced: keep_quota(fenced, features), say)
+
+
+async def stand_for_jobs(transport: Transport, features: Features, say: Callable[[str], None]) -> None:
+    await _stand(JOBS_LEASE, transport, lambda fenced: keep_jobs(fenced, features), say)
 
 
 async def _stand(

@@ -17,7 +17,7 @@ from headgate.kube import quantity, timestamps
 from headgate.kube.features import Features
 from headgate.owners.nodes.options import Patience, patience_of
 
-COMPONENTS: Final = ("apiserver", "nodes", "controllers", "scheduler", "quota")
+COMPONENTS: Final = ("apiserver", "nodes", "controllers", "scheduler", "quota", "jobs")
 SCHEDULERS: Final = ("headgate", "volcano", "default-scheduler")
 """The names of schedulers that pods may ask for here: there is no other one in this cluster."""
 

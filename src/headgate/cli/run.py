@@ -16,7 +16,14 @@ import click
 import msgspec
 
 from headgate.cli.address import parse_address
-from headgate.cli.controllers import keep_controlling, keep_quota, stand_and_control, stand_for_quota
+from headgate.cli.controllers import (
+    keep_controlling,
+    keep_jobs,
+    keep_quota,
+    stand_and_control,
+    stand_for_jobs,
+    stand_for_quota,
+)
 from headgate.cli.event_loop import loop_factory
 from headgate.cli.feature_gates import feature_gates_option
 from headgate.cli.gating import groups_option
@@ -38,7 +45,7 @@ from headgate.control.webhooks.service import Health, Place
 from headgate.kube.features import DEFAULTS, Features
 from headgate.scheduling.configuration.values import Configuration, LeaderElection
 
-COMPONENTS: Final = ("scheduler", "webhooks", "controllers", "quota")
+COMPONENTS: Final = ("scheduler", "webhooks", "controllers", "quota", "jobs")
 _NAME: Final = "headgate"
 _GARBAGE: Final = (20_000, 20, 20)
 """Nodes and pods live long and hold no cycles: looking for garbage as often as Python does costs a twentieth more."""
@@ -133,6 +140,7 @@ def command(
                                                       gate new pods that opt in, too
       headgate run --components controllers           be the kube-controller-manager of a server that has none
       headgate run --components quota                 give quota to Kueue's Workloads that others create
+      headgate run --components quota,jobs            and make Workloads of Jobs with a queue-name, and run them
     """
     chosen = frozenset(each.strip() for each in components.split(","))
     unknown = sorted(chosen - set(COMPONENTS))
@@ -195,7 +203,7 @@ async def _run(order: Order) -> str:
         problem = await perform(transport, knows_gates())
         if not problem and not order.takeover and "scheduler" in order.components:
             problem = await perform(transport, live_owner(names, time.time()))
-        if not problem and not order.takeover and "quota" in order.components:
+        if not problem and not order.takeover and order.components & {"quota", "jobs"}:
             problem = await perform(transport, live_quota(time.time()))
         if problem:
             return problem
@@ -221,6 +229,9 @@ async def _run(order: Order) -> str:
         if "quota" in order.components:
             click.echo(f"headgate gives quota to workloads on {order.access.server}")
             working.append(asyncio.create_task(_give_quota(order, transport)))
+        if "jobs" in order.components:
+            click.echo(f"headgate keeps jobs in queues on {order.access.server}")
+            working.append(asyncio.create_task(_keep_jobs(order, transport)))
         stopping = asyncio.create_task(stop.wait())
         await asyncio.wait([*working, stopping], return_when=asyncio.FIRST_COMPLETED)
         stopping.cancel()
@@ -281,6 +292,14 @@ async def _give_quota(order: Order, transport: Transport) -> str:
         await stand_for_quota(transport, order.features, click.echo)
     else:
         await keep_quota(transport, order.features)
+    return ""
+
+
+async def _keep_jobs(order: Order, transport: Transport) -> str:
+    if order.configuration.leader_election.leader_elect:
+        await stand_for_jobs(transport, order.features, click.echo)
+    else:
+        await keep_jobs(transport, order.features)
     return ""
 
 

@@ -19,6 +19,7 @@ class Features(msgspec.Struct, frozen=True, kw_only=True):
     queue_allocation_gate: bool = True
     gang_atomic_ungate: bool = True
     admission_gated_by: bool = True
+    scheduling_gated_by: bool = False
     mutable_pod_resources_for_suspended_jobs: bool = False
     mutable_scheduling_directives_for_suspended_jobs: bool = False
     # No gate, but a flag of the same nature: what --allow-privileged says.
@@ -41,6 +42,7 @@ GATES: Final = (
     Gate("QueueAllocationGate", "queue_allocation_gate", alias="SchedulingGatesQueueAdmission"),
     Gate("GangAtomicUngate", "gang_atomic_ungate"),
     Gate("AdmissionGatedBy", "admission_gated_by"),
+    Gate("SchedulingGatedBy", "scheduling_gated_by"),
     Gate("MutablePodResourcesForSuspendedJobs", "mutable_pod_resources_for_suspended_jobs"),
     Gate("MutableSchedulingDirectivesForSuspendedJobs", "mutable_scheduling_directives_for_suspended_jobs"),
 )

@@ -68,6 +68,9 @@ DEACTIVATED: Final = "Deactivated"
 REQUEUING_LIMIT_EXCEEDED: Final = "RequeuingLimitExceeded"
 MAXIMUM_EXECUTION_TIME_EXCEEDED: Final = "MaximumExecutionTimeExceeded"
 
+# Why a workload is finished though its job is not.
+OWNER_NOT_FOUND: Final = "OwnerNotFound"
+
 # Why a workload is preempted, and how Kueue says it in a sentence.
 IN_CLUSTER_QUEUE: Final = "InClusterQueue"
 IN_COHORT_RECLAMATION: Final = "InCohortReclamation"

@@ -1,0 +1,75 @@
+"""A kind of job as data: where it says what, and small pure functions for what no path can tell.
+
+The controller knows no kind by name; another one is another row of ``builtin.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from headgate.jobs.names import STOPPING
+from headgate.kube.resource import Resource
+from headgate.kube.schema import GroupVersionKind
+
+Object = dict[str, Any]
+Path = tuple[str, ...]
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    succeeded: bool
+    message: str
+
+
+class PodSetPlace(msgspec.Struct, frozen=True):
+    """Pods of one sort: where their template is, and how many run at a time."""
+
+    name: str
+    template: Path
+    count: Callable[[Object], int]
+
+
+class JobKind(msgspec.Struct, frozen=True):
+    """``managed_labels``: labels that the server puts on templates, which are not the user's. ``is_active``: whether
+    pods may still use what was given. ``ready``: how many pods are ready or have done their work."""
+
+    kind: GroupVersionKind
+    resource: Resource
+    suspend: Path
+    pod_sets: tuple[PodSetPlace, ...]
+    managed_labels: frozenset[str]
+    is_active: Callable[[Object], bool]
+    outcome: Callable[[Object], Outcome | None]
+    ready: Callable[[Object], int]
+    start_time: Path = ()
+    """What must be taken off a suspended job before its template may be changed; empty: nothing."""
+
+
+def at(obj: Object, path: Path) -> Any:
+    found: Any = obj
+    for step in path:
+        found = found.get(step) if isinstance(found, dict) else None
+    return found
+
+
+def put(path: Path, value: Any) -> Object:
+    """A merge patch that sets one path."""
+    for step in reversed(path):
+        value = {step: value}
+    found: Object = value
+    return found
+
+
+def is_told_to_wait(kind: JobKind, job: Object) -> bool:
+    return at(job, kind.suspend) is True
+
+
+def is_stopping(job: Object) -> bool:
+    return bool(at(job, ("metadata", "annotations", STOPPING)) == "true")
+
+
+def is_suspended(kind: JobKind, job: Object) -> bool:
+    """Told to wait, and again what its user wrote."""
+    return is_told_to_wait(kind, job) and not is_stopping(job)

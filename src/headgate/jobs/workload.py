@@ -1,0 +1,128 @@
+"""The Workload of a job: its name, its pod sets as the job has them now, its priority; and whether one is still true.
+
+Everything is read from the job and from priority classes; what becomes of a Workload is told in ``plan.py``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from headgate.jobs.kind import JobKind, Object, at
+from headgate.jobs.names import POD_PRIORITY_CLASSES, PRIORITY_CLASS, QUEUE_NAME, RESOURCE_IN_USE
+from headgate.kube.references import controller_reference
+from headgate.quota.kinds.names import API_VERSION
+from headgate.quota.names import ADMISSION_GATED_BY, GROUP, JOB_UID_LABEL
+
+_MOST_NAME: Final = 253
+_HASH: Final = 5
+
+
+class Classes(msgspec.Struct, frozen=True):
+    """Priority classes by name: Kueue's, and those of pods."""
+
+    of_workloads: Mapping[str, Object] = {}
+    of_pods: Mapping[str, Object] = {}
+
+
+def workload_name(kind: JobKind, job: Object) -> str:
+    """Another one for every job there ever was: the uid is in it."""
+    metadata, what = job["metadata"], kind.kind
+    identity = f"{what.kind}\n{what.group}\n{metadata['name']}\n{metadata['uid']}"
+    ending = hashlib.sha1(identity.encode(), usedforsecurity=False).hexdigest()[:_HASH]
+    return f"{what.kind.lower()}-{metadata['name']}"[: _MOST_NAME - _HASH - 1] + f"-{ending}"
+
+
+def queue_of(job: Object) -> str:
+    return str(at(job, ("metadata", "labels", QUEUE_NAME)) or "")
+
+
+def pod_sets(kind: JobKind, job: Object) -> list[Object]:
+    """What the job asks for, without what the server added."""
+    found = []
+    for each in kind.pod_sets:
+        template = at(job, each.template) or {}
+        metadata = _without_nothing({key: (template.get("metadata") or {}).get(key) for key in _KEPT})
+        labels = {key: value for key, value in metadata.get("labels", {}).items() if key not in kind.managed_labels}
+        metadata = _without_nothing({**metadata, "labels": labels})
+        made = {"spec": template.get("spec") or {}, **({"metadata": metadata} if metadata else {})}
+        found.append({"name": each.name, "count": each.count(job), "template": made})
+    return found
+
+
+_KEPT: Final = ("labels", "annotations")
+
+
+def priority(kind: JobKind, job: Object, classes: Classes) -> Object | str:
+    """The fields of a Workload that tell its priority; or which class is missing."""
+    name = at(job, ("metadata", "labels", PRIORITY_CLASS))
+    if name:
+        found = classes.of_workloads.get(name)
+        if found is None:
+            return f'WorkloadPriorityClass "{name}" not found'
+        return _priority(found, GROUP, "WorkloadPriorityClass")
+    for each in kind.pod_sets:
+        wanted = at(job, (*each.template, "spec", "priorityClassName"))
+        if wanted:
+            found = classes.of_pods.get(wanted)
+            if found is None:
+                return f'PriorityClass "{wanted}" not found'
+            return _priority(found, POD_PRIORITY_CLASSES.group, "PriorityClass")
+    default = [each for each in classes.of_pods.values() if each.get("globalDefault")]
+    if default:
+        lowest = min(default, key=lambda each: (each.get("value", 0), each["metadata"]["name"]))
+        return _priority(lowest, POD_PRIORITY_CLASSES.group, "PriorityClass")
+    return {"priority": 0}
+
+
+def new_workload(kind: JobKind, job: Object, classes: Classes) -> Object | str:
+    """To be created; or why that cannot be yet."""
+    told = priority(kind, job, classes)
+    if isinstance(told, str):
+        return told
+    gates = gates_of(job)
+    metadata: Object = {
+        "name": workload_name(kind, job),
+        "namespace": job["metadata"]["namespace"],
+        "labels": {JOB_UID_LABEL: job["metadata"]["uid"]},
+        "finalizers": [RESOURCE_IN_USE],
+        "ownerReferences": [controller_reference(job, kind.kind)],
+        **({"annotations": {ADMISSION_GATED_BY: gates}} if gates else {}),
+    }
+    spec = {"queueName": queue_of(job), "podSets": pod_sets(kind, job), **told}
+    return {"apiVersion": API_VERSION, "kind": "Workload", "metadata": metadata, "spec": spec}
+
+
+def gates_of(obj: Object) -> str:
+    return str(at(obj, ("metadata", "annotations", ADMISSION_GATED_BY)) or "")
+
+
+def has_pod_sets(workload: Object, wanted: list[Object]) -> bool:
+    """Whether it asks for these, field by field."""
+    known = at(workload, ("spec", "podSets")) or []
+    return [_of_interest(each) for each in known] == [_of_interest(each) for each in wanted]
+
+
+def has_counts(workload: Object, wanted: list[Object]) -> bool:
+    known = at(workload, ("spec", "podSets")) or []
+    return [(each.get("name"), each.get("count")) for each in known] == [
+        (each["name"], each["count"]) for each in wanted
+    ]
+
+
+def _priority(found: Object, group: str, kind: str) -> Object:
+    reference = {"group": group, "kind": kind, "name": found["metadata"]["name"]}
+    return {"priority": found.get("value", 0), "priorityClassRef": reference}
+
+
+def _of_interest(pods: Object) -> tuple[Any, ...]:
+    template = pods.get("template") or {}
+    metadata = {key: (template.get("metadata") or {}).get(key) or {} for key in _KEPT}
+    return pods.get("name"), pods.get("count"), metadata, template.get("spec")
+
+
+def _without_nothing(fields: Object) -> Object:
+    return {key: value for key, value in fields.items() if value}

@@ -1,0 +1,140 @@
+"""The writes of jobs and Workloads, each as one guarded request with the Events that tell of it, in Kueue's words.
+
+Which of them is due is ``plan.py``'s to say.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from headgate.jobs.kind import JobKind, Object, at, is_told_to_wait, put
+from headgate.jobs.names import COMPONENT, RESOURCE_IN_USE, STOPPING
+from headgate.jobs.placing import merged, restored
+from headgate.kube import conditions
+from headgate.kube.timestamps import format_time
+from headgate.owners.effects import Create, Delete, Emit, Patch
+from headgate.owners.families.pods import about
+from headgate.quota import names
+from headgate.quota.kinds.names import WORKLOADS
+
+_MOST_TEXT = 1024
+
+
+class Act(msgspec.Struct, frozen=True):
+    write: Create | Patch | Delete | None
+    events: tuple[Emit, ...] = ()
+
+
+def tell(kind: JobKind, job: Object, reason: str, message: str, *, is_warning: bool = False) -> Emit:
+    return Emit(about(job, kind.kind), "Warning" if is_warning else "Normal", reason, message[:_MOST_TEXT], COMPONENT)
+
+
+# -- the job -------------------------------------------------------------------------------------------------------
+
+
+def start(kind: JobKind, job: Object, placement: Object, why: str) -> Act:
+    body = merged(placement, put(kind.suspend, False))
+    return Act(_patch_job(kind, job, body), (tell(kind, job, "Started", why),))
+
+
+def stop(kind: JobKind, job: Object, workload: Object | None, why: str) -> Act:
+    """Suspended and marked at once; then, while nobody may start it, what starting added is taken off."""
+    if not is_told_to_wait(kind, job):
+        body = merged({"metadata": {"annotations": {STOPPING: "true"}}}, put(kind.suspend, True))
+        return Act(_patch_job(kind, job, body), (tell(kind, job, "Stopped", why),))
+    if kind.start_time and at(job, kind.start_time) is not None:
+        return Act(_patch_job(kind, job, put(kind.start_time, None), "status"))
+    body = {"metadata": {"annotations": {STOPPING: None}}, **restored(kind, job, workload)}
+    return Act(_patch_job(kind, job, body))
+
+
+def _patch_job(kind: JobKind, job: Object, body: Object, subresource: str = "") -> Patch:
+    metadata = job["metadata"]
+    guarded = {**body, "metadata": {**body.get("metadata", {}), **_guard(job)}}
+    return Patch(kind.resource, metadata["namespace"], metadata["name"], guarded, "merge", subresource)
+
+
+# -- the Workload --------------------------------------------------------------------------------------------------
+
+
+def follow(kind: JobKind, job: Object, workload: Object, spec: Object, gates: str) -> Act:
+    annotations = {"annotations": {names.ADMISSION_GATED_BY: gates or None}}
+    body: Object = {"metadata": {**annotations, **_guard(workload)}, **({"spec": spec} if spec else {})}
+    text = f"Updated workload {workload['metadata']['namespace']}/{workload['metadata']['name']} to match its job"
+    return Act(_patch_workload(workload, body), (tell(kind, job, "UpdatedWorkload", text),))
+
+
+def delete(kind: JobKind, job: Object, workload: Object) -> Act:
+    metadata = workload["metadata"]
+    options = {"preconditions": _guard(workload)}
+    text = f"Deleted not matching Workload: {metadata['namespace']}/{metadata['name']}"
+    told = tell(kind, job, "DeletedWorkload", text)
+    return Act(Delete(WORKLOADS, metadata["namespace"], metadata["name"], options), (told,))
+
+
+def release_finalizer(workload: Object) -> Act:
+    kept = [each for each in workload["metadata"].get("finalizers") or () if each != RESOURCE_IN_USE]
+    return Act(_patch_workload(workload, {"metadata": {"finalizers": kept or None, **_guard(workload)}}))
+
+
+def finish(workload: Object, reason: str, message: str, now_s: float, *told: Emit) -> Act:
+    done = _with(workload, _known(workload), names.FINISHED, True, reason, message, now_s)
+    return Act(_status(workload, {"conditions": done}), told)
+
+
+def pods_ready(workload: Object, are: bool, known: Object | None, now_s: float) -> Act:
+    """For the first time, or again."""
+    if are:
+        again = known is not None and known.get("reason") == "WaitForRecovery"
+        reason, text = (
+            "Recovered" if again else "Started",
+            "All pods were ready or succeeded since the workload admission",
+        )
+    else:
+        reason = "WaitForStart" if known is None else "WaitForRecovery"
+        text = "Not all pods are ready or succeeded"
+    told = _with(workload, _known(workload), names.PODS_READY, are, reason, text, now_s)
+    return Act(_status(workload, {"conditions": told}))
+
+
+def release(workload: Object, eviction: Object, now_s: float) -> Act:
+    """The quota of an evicted Workload whose job has stopped. Who made room waits again at once; the others until
+    what they were evicted for is over."""
+    reason, message = str(eviction.get("reason", "")), str(eviction.get("message", ""))
+    told = [each for each in _known(workload) if each.get("type") != names.PODS_READY]
+    told = _with(workload, told, names.QUOTA_RESERVED, False, names.PENDING_EVALUATION, message, now_s)
+    if conditions.find(told, names.ADMITTED) is not None:
+        text = "The workload has no reservation"
+        told = _with(workload, told, names.ADMITTED, False, names.NO_RESERVATION, text, now_s)
+    told = _with(workload, told, names.REQUEUED, reason == names.BY_PREEMPTION, reason, message, now_s)
+    return Act(_status(workload, {"admission": None, "conditions": told}))
+
+
+def _with(
+    workload: Object, told: list[Object], type_: str, is_true: bool, reason: str, message: str, now_s: float
+) -> list[Object]:
+    new = {
+        "type": type_,
+        "status": "True" if is_true else "False",
+        "reason": reason,
+        "message": message[:_MOST_TEXT],
+        "observedGeneration": workload["metadata"].get("generation", 0),
+    }
+    return conditions.with_condition(told, new, format_time(now_s))
+
+
+def _known(workload: Object) -> list[Object]:
+    return at(workload, ("status", "conditions")) or []
+
+
+def _status(workload: Object, status: Object) -> Patch:
+    return _patch_workload(workload, {"metadata": _guard(workload), "status": status}, "status")
+
+
+def _patch_workload(workload: Object, body: Object, subresource: str = "") -> Patch:
+    metadata = workload["metadata"]
+    return Patch(WORKLOADS, metadata["namespace"], metadata["name"], body, "merge", subresource)
+
+
+def _guard(obj: Object) -> Object:
+    return {"uid": obj["metadata"]["uid"], "resourceVersion": obj["metadata"]["resourceVersion"]}

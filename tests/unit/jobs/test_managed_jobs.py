@@ -1,0 +1,329 @@
+"""Jobs in Kueue's queues on the embedded server: they wait, run, make room and come back, whoever dies meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+import pytest
+
+from embedded import Embedded
+from headgate.admission.policy import Policy
+from headgate.cli.admission import own_admission
+from headgate.jobs.controller import ManagedJobs
+from headgate.kube import conditions
+from headgate.kube.features import Features
+from headgate.owners.collector import Collector
+from headgate.owners.jobs.controller import Jobs
+from headgate.quota.engine import Settings
+from headgate.quota.kinds.definitions import definitions
+from headgate.quota.serving.controller import Quota
+from headgate.store import Store
+from kueueing import Wire, a_cluster_queue, a_flavor, a_local_queue
+from unit.owners.deaths import Mortal, tell_with_deaths
+from unit.owners.kubelet import ENDS, Kubelet
+from unit.owners.world import World
+
+API = "/apis/kueue.x-k8s.io/v1beta2"
+JOBS = "/apis/batch/v1/namespaces/ns/jobs"
+WORKLOADS = f"{API}/namespaces/ns/workloads"
+PODS = "/api/v1/namespaces/ns/pods"
+GATE = "kueue.x-k8s.io/scheduling-gated-by"
+QUEUE = "kueue.x-k8s.io/queue-name"
+GATING = Features(scheduling_gated_by=True, mutable_pod_resources_for_suspended_jobs=True)
+PREEMPTION = {"preemption": {"withinClusterQueue": "LowerPriority"}}
+
+
+def a_world(cpu: int = 1, features: Features | None = None, **spec: Any) -> Mortal:
+    features = features or Features()
+    store = Store()
+    policy = Policy(schedulers=frozenset(), suspends_jobs=True, features=features)
+    server = Embedded(namespace="ns", store=store, features=features, guests=own_admission(policy, store))
+    for each in definitions(both=False):
+        made(server, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", each)
+    for kind, value in (("low", 1), ("high", 100)):
+        body = {"metadata": {"name": kind}, "value": value}
+        made(server, f"{API}/workloadpriorityclasses", queueing("WorkloadPriorityClass", body))
+    made(server, f"{API}/resourceflavors", queueing("ResourceFlavor", a_flavor(labels={"disk": "ssd"})))
+    made(
+        server,
+        f"{API}/clusterqueues",
+        queueing("ClusterQueue", a_cluster_queue("cq", {"default": {"cpu": cpu}}, **spec)),
+    )
+    made(server, f"{API}/namespaces/ns/localqueues", queueing("LocalQueue", a_local_queue()))
+    numbers = count(1)
+    world = Mortal(
+        lambda: Quota(Settings()),
+        lambda: ManagedJobs(features),
+        lambda: Jobs(lambda: f"{next(numbers):05d}", features),
+        Collector,
+        lambda: Kubelet(server),
+        server=server,
+    )
+    world.advance(1)
+    world.writes = 0
+    return world
+
+
+def queueing(kind: str, obj: Wire) -> Wire:
+    metadata = {key: value for key, value in obj["metadata"].items() if key in ("name", "namespace")}
+    kept = {key: value for key, value in obj.items() if key != "status"}
+    return {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind, **kept, "metadata": metadata}
+
+
+def made(server: Embedded, path: str, body: Wire) -> None:
+    answer = server.post(path, body)
+    assert answer.status == 201, answer.body
+
+
+def a_job(name: str, cpu: str = "1", ends: bool = False, priority: str = "", **annotations: str) -> Wire:
+    labels = {QUEUE: "lq", **({"kueue.x-k8s.io/priority-class": priority} if priority else {})}
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
+    pod = {"restartPolicy": "Never", "containers": [container]}
+    template = {"metadata": {"annotations": {ENDS: "Succeeded"} if ends else {}}, "spec": pod}
+    return {"metadata": {"name": name, "labels": labels, "annotations": annotations}, "spec": {"template": template}}
+
+
+def add(world: World, name: str, **more: Any) -> None:
+    made(world.server, JOBS, a_job(name, **more))
+    world.server.epoch_s += 1
+
+
+def job(world: World, name: str) -> Wire:
+    found: Wire = world.server.get(f"{JOBS}/{name}").body
+    return found
+
+
+def workload(world: World, name: str) -> Wire | None:
+    items = world.server.get(WORKLOADS).body["items"]
+    return next((each for each in items if each["metadata"]["ownerReferences"][0]["name"] == name), None)
+
+
+def has(world: World, name: str, condition: str) -> bool:
+    found = workload(world, name)
+    return found is not None and conditions.is_true((found.get("status") or {}).get("conditions"), condition)
+
+
+def running(world: World) -> list[str]:
+    items = world.server.get(JOBS).body["items"]
+    return sorted(each["metadata"]["name"] for each in items if each["spec"].get("suspend") is not True)
+
+
+def is_complete(world: World, name: str) -> bool:
+    return conditions.is_true((job(world, name).get("status") or {}).get("conditions"), "Complete")
+
+
+def reasons(world: World) -> list[str]:
+    return [each.reason for each in world.emitted if each.component == "kueue-job-controller"]
+
+
+def test_a_job_waits_suspended_runs_where_its_flavor_is_and_the_next_one_follows() -> None:
+    world = a_world()
+    add(world, "a")
+    assert job(world, "a")["spec"]["suspend"] is True
+    world.advance(1)
+    add(world, "b", ends=True)
+    world.advance(2)
+    assert running(world) == ["a"]
+    assert job(world, "a")["spec"]["template"]["spec"]["nodeSelector"] == {"disk": "ssd"}
+    assert has(world, "a", "PodsReady")
+    assert world.server.get(PODS).body["items"][0]["metadata"]["labels"]["job-name"] == "a"
+    assert reasons(world) == ["CreatedWorkload", "Started", "CreatedWorkload"]
+    pod = world.server.get(PODS).body["items"][0]["metadata"]["name"]
+    world.server.patch(f"{PODS}/{pod}", {"metadata": {"annotations": {ENDS: "Succeeded"}}})
+    world.advance(5)
+    assert is_complete(world, "a")
+    assert has(world, "a", "Finished")
+    assert is_complete(world, "b")
+    assert has(world, "b", "Finished")
+
+
+def test_who_makes_room_is_stopped_gets_its_template_back_and_comes_back_itself() -> None:
+    world = a_world(**PREEMPTION)
+    add(world, "low", priority="low")
+    world.advance(2)
+    before = workload(world, "low")
+    add(world, "high", priority="high")
+    world.advance(2)
+    assert running(world) == ["high"]
+    template = job(world, "low")["spec"]["template"]["spec"]
+    assert not template.get("nodeSelector"), template
+    assert "kueue.x-k8s.io/stopping" not in job(world, "low")["metadata"].get("annotations", {})
+    assert not has(world, "low", "QuotaReserved")
+    assert "Stopped" in reasons(world)
+    world.server.delete(f"{JOBS}/high", {"propagationPolicy": "Background"})
+    world.advance(5)
+    assert running(world) == ["low"]
+    assert workload(world, "high") is None, "its finalizer is off"
+    after = workload(world, "low")
+    assert before is not None
+    assert after is not None
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+
+
+def test_a_job_that_somebody_starts_by_hand_is_stopped_until_it_is_admitted() -> None:
+    world = a_world()
+    add(world, "a")
+    world.advance(1)
+    add(world, "b")
+    world.advance(1)
+    world.server.patch(f"{JOBS}/b", {"spec": {"suspend": False}})
+    world.advance(2)
+    assert running(world) == ["a"]
+
+
+def test_a_waiting_job_that_changes_takes_its_workload_along() -> None:
+    world = a_world()
+    add(world, "a", cpu="2")
+    world.advance(1)
+    assert running(world) == []
+    world.server.patch(f"{JOBS}/a", {"metadata": {"labels": {QUEUE: "other"}}})
+    world.advance(1)
+    found = workload(world, "a")
+    assert found is not None
+    assert found["spec"]["queueName"] == "other"
+
+
+def test_the_queue_of_a_running_job_stays() -> None:
+    world = a_world()
+    add(world, "a")
+    world.advance(1)
+    answer = world.server.patch(f"{JOBS}/a", {"metadata": {"labels": {QUEUE: "other"}}})
+    assert answer.status == 403
+    assert "field is immutable" in answer.body["message"]
+
+
+def test_a_job_without_a_queue_is_left_alone() -> None:
+    world = a_world()
+    body = a_job("a")
+    del body["metadata"]["labels"]
+    made(world.server, JOBS, body)
+    world.advance(1)
+    assert running(world) == ["a"]
+    assert workload(world, "a") is None
+
+
+def test_a_deleted_workload_stops_its_job_and_is_made_anew() -> None:
+    world = a_world()
+    add(world, "a")
+    world.advance(1)
+    first = workload(world, "a")
+    assert first is not None
+    world.server.delete(f"{WORKLOADS}/{first['metadata']['name']}")
+    world.advance(5)
+    again = workload(world, "a")
+    assert again is not None
+    assert again["metadata"]["uid"] != first["metadata"]["uid"]
+    assert running(world) == ["a"]
+
+
+# -- gated jobs ----------------------------------------------------------------------------------------------------
+
+
+def test_a_gated_job_has_no_workload_until_its_gate_goes_and_then_one_with_the_job_as_it_is_then() -> None:
+    world = a_world(features=GATING)
+    add(world, "a", cpu="100m", **{GATE: "example.com/mygate"})
+    world.advance(5)
+    assert workload(world, "a") is None
+    assert reasons(world) == ["SchedulingGated"]
+    world.server.patch(f"{JOBS}/a", {"spec": {"suspend": False}})
+    world.advance(2)
+    assert running(world) == []
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "200m"}}}
+    patch = {"spec": {"template": {"spec": {"containers": [container]}}}}
+    assert world.server.patch(f"{JOBS}/a", patch, "strategic").status == 200
+    world.advance(1)
+    assert world.server.patch(f"{JOBS}/a", {"metadata": {"annotations": {GATE: None}}}).status == 200
+    world.settle()
+    found = workload(world, "a")
+    assert found is not None
+    assert found["spec"]["podSets"][0]["template"]["spec"]["containers"][0]["resources"]["requests"] == {"cpu": "200m"}
+    assert running(world) == ["a"]
+
+
+def test_without_the_feature_gate_the_annotation_means_nothing() -> None:
+    world = a_world()
+    add(world, "a", **{GATE: "not a domain"})
+    world.advance(1)
+    assert running(world) == ["a"]
+
+
+def test_gates_switched_on_later_leave_the_admitted_alone_and_take_the_waiting_out() -> None:
+    features = [Features()]
+    world = a_world()
+    world._makers = (*world._makers[:1], lambda: ManagedJobs(features[0]), *world._makers[2:])
+    for name in ("a", "b"):
+        add(world, name, **{GATE: "example.com/g"})
+        world.advance(1)
+    assert running(world) == ["a"]
+    features[0] = GATING
+    world.crash()
+    world.advance(5)
+    assert running(world) == ["a"]
+    assert workload(world, "a") is not None
+    assert workload(world, "b") is None
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("", "name who holds the job back"),
+        ("mygate", "must be a domain-prefixed path"),
+        ("example.com/a,example.com/b", "takes one name"),
+        ("example.com/" + "a" * 60, "may not be more than 63 bytes"),
+    ],
+)
+def test_a_gate_is_one_name_with_a_domain(value: str, said: str) -> None:
+    answer = a_world(features=GATING).server.post(JOBS, a_job("a", **{GATE: value}))
+    assert answer.status == 403
+    assert said in answer.body["message"]
+
+
+def test_a_gate_is_neither_added_nor_changed() -> None:
+    world = a_world(features=GATING)
+    add(world, "a")
+    add(world, "b", **{GATE: "example.com/g"})
+    for name, said in (("a", "cannot be added after creation"), ("b", "cannot be changed, only removed")):
+        answer = world.server.patch(f"{JOBS}/{name}", {"metadata": {"annotations": {GATE: "example.com/h"}}})
+        assert answer.status == 403
+        assert said in answer.body["message"]
+
+
+# -- deaths --------------------------------------------------------------------------------------------------------
+
+
+def preempted(world: Mortal) -> None:
+    add(world, "low", priority="low")
+    world.advance(10)
+    add(world, "high", priority="high", ends=True)
+    world.advance(40)
+
+
+def gated(world: Mortal) -> None:
+    add(world, "low", **{GATE: "example.com/g"})
+    add(world, "high", ends=True)
+    world.advance(10)
+    world.server.patch(f"{JOBS}/low", {"metadata": {"annotations": {GATE: None}}})
+    world.advance(30)
+
+
+@pytest.mark.parametrize("story", [preempted, gated])
+def test_a_death_at_any_write_changes_nothing_in_the_end(story: Callable[[Mortal], None]) -> None:
+    def at_most_one_holds_quota(world: World) -> None:
+        holds = [
+            each for each in ("low", "high") if has(world, each, "QuotaReserved") and not has(world, each, "Finished")
+        ]
+        assert len(holds) <= 1
+
+    def make() -> Mortal:
+        world = a_world(features=GATING, **PREEMPTION)
+        world.judge = at_most_one_holds_quota
+        return world
+
+    for title, world in tell_with_deaths(make, story):
+        assert is_complete(world, "high"), title
+        assert has(world, "high", "Finished"), title
+        assert has(world, "low", "Admitted"), title
+        assert job(world, "low")["spec"]["suspend"] is False, title
+        assert len(world.server.get(WORKLOADS).body["items"]) == 2, title
