@@ -32,7 +32,7 @@ PODS = "/api/v1/namespaces/ns/pods"
 GATE = "kueue.x-k8s.io/scheduling-gated-by"
 QUEUE = "kueue.x-k8s.io/queue-name"
 GATING = Features(scheduling_gated_by=True, mutable_pod_resources_for_suspended_jobs=True)
-PREEMPTION = {"preemption": {"withinClusterQueue": "LowerPriority"}}
+PREEMPTION: dict[str, Any] = {"preemption": {"withinClusterQueue": "LowerPriority"}}
 
 
 def a_world(cpu: int = 1, features: Features | None = None, **spec: Any) -> Mortal:
@@ -77,12 +77,15 @@ def made(server: Embedded, path: str, body: Wire) -> None:
     assert answer.status == 201, answer.body
 
 
-def a_job(name: str, cpu: str = "1", ends: bool = False, priority: str = "", **annotations: str) -> Wire:
+def a_job(name: str, cpu: str = "1", ends: bool = False, priority: str = "", annotations: Wire | None = None) -> Wire:
     labels = {QUEUE: "lq", **({"kueue.x-k8s.io/priority-class": priority} if priority else {})}
     container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
     pod = {"restartPolicy": "Never", "containers": [container]}
     template = {"metadata": {"annotations": {ENDS: "Succeeded"} if ends else {}}, "spec": pod}
-    return {"metadata": {"name": name, "labels": labels, "annotations": annotations}, "spec": {"template": template}}
+    return {
+        "metadata": {"name": name, "labels": labels, "annotations": annotations or {}},
+        "spec": {"template": template},
+    }
 
 
 def add(world: World, name: str, **more: Any) -> None:
@@ -223,7 +226,7 @@ def test_a_deleted_workload_stops_its_job_and_is_made_anew() -> None:
 
 def test_a_gated_job_has_no_workload_until_its_gate_goes_and_then_one_with_the_job_as_it_is_then() -> None:
     world = a_world(features=GATING)
-    add(world, "a", cpu="100m", **{GATE: "example.com/mygate"})
+    add(world, "a", cpu="100m", annotations={GATE: "example.com/mygate"})
     world.advance(5)
     assert workload(world, "a") is None
     assert reasons(world) == ["SchedulingGated"]
@@ -244,7 +247,7 @@ def test_a_gated_job_has_no_workload_until_its_gate_goes_and_then_one_with_the_j
 
 def test_without_the_feature_gate_the_annotation_means_nothing() -> None:
     world = a_world()
-    add(world, "a", **{GATE: "not a domain"})
+    add(world, "a", annotations={GATE: "not a domain"})
     world.advance(1)
     assert running(world) == ["a"]
 
@@ -254,7 +257,7 @@ def test_gates_switched_on_later_leave_the_admitted_alone_and_take_the_waiting_o
     world = a_world()
     world._makers = (*world._makers[:1], lambda: ManagedJobs(features[0]), *world._makers[2:])
     for name in ("a", "b"):
-        add(world, name, **{GATE: "example.com/g"})
+        add(world, name, annotations={GATE: "example.com/g"})
         world.advance(1)
     assert running(world) == ["a"]
     features[0] = GATING
@@ -275,7 +278,7 @@ def test_gates_switched_on_later_leave_the_admitted_alone_and_take_the_waiting_o
     ],
 )
 def test_a_gate_is_one_name_with_a_domain(value: str, said: str) -> None:
-    answer = a_world(features=GATING).server.post(JOBS, a_job("a", **{GATE: value}))
+    answer = a_world(features=GATING).server.post(JOBS, a_job("a", annotations={GATE: value}))
     assert answer.status == 403
     assert said in answer.body["message"]
 
@@ -283,7 +286,7 @@ def test_a_gate_is_one_name_with_a_domain(value: str, said: str) -> None:
 def test_a_gate_is_neither_added_nor_changed() -> None:
     world = a_world(features=GATING)
     add(world, "a")
-    add(world, "b", **{GATE: "example.com/g"})
+    add(world, "b", annotations={GATE: "example.com/g"})
     for name, said in (("a", "cannot be added after creation"), ("b", "cannot be changed, only removed")):
         answer = world.server.patch(f"{JOBS}/{name}", {"metadata": {"annotations": {GATE: "example.com/h"}}})
         assert answer.status == 403
@@ -301,7 +304,7 @@ def preempted(world: Mortal) -> None:
 
 
 def gated(world: Mortal) -> None:
-    add(world, "low", **{GATE: "example.com/g"})
+    add(world, "low", annotations={GATE: "example.com/g"})
     add(world, "high", ends=True)
     world.advance(10)
     world.server.patch(f"{JOBS}/low", {"metadata": {"annotations": {GATE: None}}})
