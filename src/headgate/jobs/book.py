@@ -13,9 +13,13 @@ from headgate.kube.references import controller_of, group_kind_of
 from headgate.kube.resource import Resource
 from headgate.kube.revisions import revision_of
 from headgate.quota.kinds.names import WORKLOADS
+from headgate.quota.names import JOB_UID_LABEL
 
 Key = tuple[str, str, str]
-"""The plural of a kind of job, a namespace and a name."""
+"""The plural of a kind of job, a namespace and a name; :data:`NOBODY` and the Workload's own, if it was taken from its
+job."""
+
+NOBODY: Final = ""
 
 _REMEMBERED: Final = 10_000
 
@@ -68,11 +72,14 @@ class Book:
         return key
 
     def _owner(self, workload: Object | None) -> Key | None:
-        reference = controller_of(workload) if workload is not None else None
-        plural = self._plurals.get(group_kind_of(reference)) if reference is not None else None
-        if workload is None or reference is None or plural is None:
+        if workload is None:
             return None
-        return plural, workload["metadata"]["namespace"], str(reference.get("name", ""))
+        metadata, reference = workload["metadata"], controller_of(workload)
+        if reference is None:
+            is_ours = JOB_UID_LABEL in (metadata.get("labels") or {})
+            return (NOBODY, metadata["namespace"], metadata["name"]) if is_ours else None
+        plural = self._plurals.get(group_kind_of(reference))
+        return None if plural is None else (plural, metadata["namespace"], str(reference.get("name", "")))
 
     def _disown(self, key: Key, name: str) -> None:
         names = self._owned.get(key, {})

@@ -6,10 +6,10 @@ server shows. Quota itself is given by ``quota/serving/``, pods are made by ``ow
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Final
 
-from headgate.jobs.book import Book, Key
+from headgate.jobs.book import NOBODY, Book, Key
 from headgate.jobs.builtin import BUILTIN
 from headgate.jobs.kind import JobKind, Object
 from headgate.jobs.names import POD_PRIORITY_CLASSES
@@ -20,7 +20,7 @@ from headgate.kube.features import Features
 from headgate.kube.references import controller_of
 from headgate.kube.resource import Resource
 from headgate.owners.contract import WHOLE, Again, Controller, Done, Interest, Later, Steps, Wake
-from headgate.owners.effects import Create, Get
+from headgate.owners.effects import Answer, Create, Effect, Get
 from headgate.owners.served import Served
 from headgate.quota.flavor import ResourceFlavor, read_flavor
 from headgate.quota.kinds.names import PRIORITY_CLASSES, RESOURCE_FLAVORS, WORKLOADS
@@ -75,6 +75,10 @@ class ManagedJobs(Controller):
         return ()
 
     def work(self, key: Key, now_s: float) -> Steps:
+        if key[0] == NOBODY:
+            acts = (next_for_orphan(each, now_s) for each in self._book.workloads(key))
+            orphaned = next((act for act in acts if act is not None), None)
+            return Done() if orphaned is None else (yield from self._do(key, orphaned))
         kind = self._kinds[key[0]]
         job = self._book.get(kind.resource, *key[1:])
         uid = "" if job is None else job["metadata"]["uid"]
@@ -95,12 +99,16 @@ class ManagedJobs(Controller):
             return Done()
         step = next_for_job(kind, job, own, self._around(now_s))
         if isinstance(step, Wait):
-            if self._told.get(uid) != step:
-                self._told[uid] = step
-                yield tell(kind, job, step.reason, step.message, is_warning=step.is_warning)
+            yield from self._say(kind, job, step)
             return Later(_PATIENCE_S) if step.is_warning else Done()
-        self._told.pop(uid, None)
         return Done() if step is None else (yield from self._do(key, step))
+
+    def _say(self, kind: JobKind, job: Object, wait: Wait) -> Generator[Effect, Answer]:
+        """Once, until it is something else."""
+        uid = job["metadata"]["uid"]
+        if self._told.get(uid) != wait:
+            self._told[uid] = wait
+            yield tell(kind, job, wait.reason, wait.message, is_warning=wait.is_warning)
 
     def _do(self, key: Key, act: Act) -> Steps:
         write = act.write
@@ -110,12 +118,16 @@ class ManagedJobs(Controller):
         name = write.obj["metadata"]["name"] if isinstance(write, Create) else write.name
         if not answer.ok:
             live = yield Get(write.resource, write.namespace, name)
-            if live.ok:
-                woken = self._book.put(write.resource, live.body)
-                if isinstance(write, Create) and woken != key:
-                    return Again(f"Workload {write.namespace}/{name} is somebody else's")
-            elif live.missing and not isinstance(write, Create):
+            woken = self._book.put(write.resource, live.body) if live.ok else None
+            if live.missing and not isinstance(write, Create):
                 self._forget(write.resource, write.namespace, name)
+            if isinstance(write, Create) and woken != key and not answer.unknown:
+                kind = self._kinds[key[0]]
+                job = self._book.get(kind.resource, *key[1:])
+                why = f"Workload {write.namespace}/{name} is somebody else's" if live.ok else answer.message
+                if job is not None:
+                    yield from self._say(kind, job, Wait("ErrWorkloadCompose", why))
+                return Again(why)
             # A version that was older is decided anew at once; what the server will not have, later each time.
             return Done([Wake(key)]) if answer.conflict else Again(answer.message)
         for event in act.events:  # noqa: UP028 - answers are sent in, and a tuple takes none

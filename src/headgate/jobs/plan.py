@@ -67,9 +67,11 @@ _GO_ON: Final = Act(None)
 
 def next_for_orphan(workload: Object, now_s: float) -> Act | None:
     """Its job is gone: it gives back what it holds, and may go."""
+    if not _is_kept(workload):
+        return None
     if not _has(workload, names.FINISHED):
         return writing.finish(workload, names.OWNER_NOT_FOUND, "The owner of the workload is gone", now_s)
-    return writing.release_finalizer(workload) if _is_kept(workload) else None
+    return writing.release_finalizer(workload)
 
 
 def next_for_job(kind: JobKind, job: Object, workloads: Sequence[Object], around: Around) -> Next:
