@@ -37,6 +37,15 @@ def _ready(job: Object) -> int:
     return (status.get("ready") or 0) + (status.get("succeeded") or 0)
 
 
+def _reclaimable(job: Object) -> dict[str, int]:
+    """Fewer are left to do than may run at a time."""
+    completions = job["spec"].get("completions")
+    if completions is None:
+        return {}
+    spare = _count(job) - max(completions - (at(job, ("status", "succeeded")) or 0), 0)
+    return {"main": spare} if spare > 0 else {}
+
+
 JOB: Final = JobKind(
     kind=GroupVersionKind("batch", "v1", "Job"),
     resource=JOBS,
@@ -48,6 +57,7 @@ JOB: Final = JobKind(
     is_active=_is_active,
     outcome=_outcome,
     ready=_ready,
+    reclaimable=_reclaimable,
     start_time=("status", "startTime"),
 )
 BUILTIN: Final = (JOB,)

@@ -43,6 +43,8 @@ class JobKind(msgspec.Struct, frozen=True):
     is_active: Callable[[Object], bool]
     outcome: Callable[[Object], Outcome | None]
     ready: Callable[[Object], int]
+    reclaimable: Callable[[Object], dict[str, int]]
+    """How many pods of each pod set will not be needed again."""
     start_time: Path = ()
     """What must be taken off a suspended job before its template may be changed; empty: nothing."""
 

@@ -175,6 +175,16 @@ def _changed(case: Case) -> Next:
     return writing.follow(case.kind, job, workload, spec, gates)
 
 
+def _reclaimed(case: Case) -> Next:
+    """Pods that are done give back their part of the quota before the job ends; what was given back stays so."""
+    workload = case.workload
+    if workload is None or not _has(workload, names.QUOTA_RESERVED):
+        return None
+    known = {each["name"]: each["count"] for each in at(workload, ("status", "reclaimablePods")) or ()}
+    more = {name: count for name, count in case.kind.reclaimable(case.job).items() if count > known.get(name, 0)}
+    return writing.reclaim(workload, {**known, **more}) if more else None
+
+
 def _ready(case: Case) -> Next:
     """Whether all pods run, while the Workload is admitted."""
     workload = case.workload
@@ -227,7 +237,17 @@ def _stop(case: Case, why: str) -> Act | None:
     return writing.stop(case.kind, case.job, case.workload, why)
 
 
-_RULES: Final[tuple[Rule, ...]] = (_finished, _leaving, _gated, _missing, _evicted, _changed, _ready, _started)
+_RULES: Final[tuple[Rule, ...]] = (
+    _finished,
+    _leaving,
+    _gated,
+    _missing,
+    _evicted,
+    _changed,
+    _reclaimed,
+    _ready,
+    _started,
+)
 
 
 def _has(workload: Object, condition: str) -> bool:

@@ -5,6 +5,8 @@ Which of them is due is ``plan.py``'s to say.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from headgate.jobs.kind import JobKind, Object, at, is_told_to_wait, put
@@ -80,6 +82,11 @@ def release_finalizer(workload: Object) -> Act:
 def finish(workload: Object, reason: str, message: str, now_s: float, *told: Emit) -> Act:
     done = _with(workload, _known(workload), names.FINISHED, True, reason, message, now_s)
     return Act(_status(workload, {"conditions": done}), told)
+
+
+def reclaim(workload: Object, counts: Mapping[str, int]) -> Act:
+    listed = [{"name": name, "count": count} for name, count in counts.items()]
+    return Act(_status(workload, {"reclaimablePods": listed}))
 
 
 def pods_ready(workload: Object, are: bool, known: Object | None, now_s: float) -> Act:

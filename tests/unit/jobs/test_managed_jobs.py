@@ -165,6 +165,22 @@ def test_who_makes_room_is_stopped_gets_its_template_back_and_comes_back_itself(
     assert after["metadata"]["uid"] == before["metadata"]["uid"]
 
 
+def test_pods_that_are_done_give_back_their_part_before_the_job_ends() -> None:
+    world = a_world(cpu=2)
+    body = a_job("a")
+    body["spec"] |= {"parallelism": 2, "completions": 2}
+    made(world.server, JOBS, body)
+    world.advance(2)
+    add(world, "b")
+    world.advance(2)
+    assert running(world) == ["a"]
+    pod = world.server.get(PODS).body["items"][0]["metadata"]["name"]
+    world.server.patch(f"{PODS}/{pod}", {"metadata": {"annotations": {ENDS: "Succeeded"}}})
+    world.advance(5)
+    assert not is_complete(world, "a")
+    assert running(world) == ["a", "b"]
+
+
 def test_a_job_that_somebody_starts_by_hand_is_stopped_until_it_is_admitted() -> None:
     world = a_world()
     add(world, "a")
