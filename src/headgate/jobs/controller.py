@@ -20,7 +20,7 @@ from headgate.kube.features import Features
 from headgate.kube.references import controller_of
 from headgate.kube.resource import Resource
 from headgate.owners.contract import WHOLE, Again, Controller, Done, Interest, Later, Steps, Wake
-from headgate.owners.effects import Answer, Create, Effect, Get
+from headgate.owners.effects import Answer, Create, Effect, Get, Patch
 from headgate.owners.served import Served
 from headgate.quota.flavor import ResourceFlavor, read_flavor
 from headgate.quota.kinds.names import PRIORITY_CLASSES, RESOURCE_FLAVORS, WORKLOADS
@@ -115,6 +115,8 @@ class ManagedJobs(Controller):
         if write is None:
             return Done()
         answer = yield write
+        if isinstance(write, Patch) and answer.ok and _changed_nothing(write, answer):
+            return Again(f"{write.resource.plural} {write.namespace}/{write.name}: the server kept what it had")
         name = write.obj["metadata"]["name"] if isinstance(write, Create) else write.name
         if not answer.ok:
             live = yield Get(write.resource, write.namespace, name)
@@ -151,6 +153,11 @@ class ManagedJobs(Controller):
 
 def _wake(key: Key | None) -> list[Wake]:
     return [] if key is None else [Wake(key)]
+
+
+def _changed_nothing(write: Patch, answer: Answer) -> bool:
+    """A server that does not keep what is written (a schema without the field) would be asked for ever."""
+    return bool(write.body["metadata"]["resourceVersion"] == answer.body["metadata"]["resourceVersion"])
 
 
 def _owner_uid(workload: Object) -> str:

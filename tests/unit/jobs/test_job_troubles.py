@@ -9,7 +9,7 @@ import pytest
 
 from headgate.jobs.builtin import JOB
 from headgate.jobs.workload import workload_name
-from headgate.owners.effects import Create, Patch
+from headgate.owners.effects import Answer, Create, Effect, Patch
 from headgate.quota.kinds.names import WORKLOADS as WORKLOAD
 from kueueing import a_workload
 from unit.jobs.test_managed_jobs import (
@@ -76,6 +76,24 @@ def test_a_foreign_workload_of_the_same_name_is_left_alone_and_the_job_told() ->
     assert running(world) == []
     assert reasons(world) == ["ErrWorkloadCompose"], "once"
     assert "ownerReferences" not in world.server.get(f"{WORKLOADS}/{name}").body["metadata"]
+
+
+def test_a_server_that_keeps_nothing_of_a_write_is_not_asked_without_end() -> None:
+    world = a_world()
+    add(world, "a", cpu="2")
+    world.advance(2)
+    before = len(world.requests)
+
+    def keep_nothing(effect: Effect) -> Answer | None:
+        if not isinstance(effect, Patch) or effect.resource != WORKLOAD:
+            return None
+        world.requests.append(("PATCH", effect.name))
+        return Answer(200, workload(world, "a") or {}, world.server.epoch_s)
+
+    world.refuse = keep_nothing
+    world.server.patch(f"{JOBS}/a", {"metadata": {"labels": {"kueue.x-k8s.io/queue-name": "other"}}})
+    world.advance(60)
+    assert len(world.requests) - before < 30
 
 
 def test_a_job_waits_for_its_priority_class_and_says_so() -> None:
