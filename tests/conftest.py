@@ -76,8 +76,7 @@ def kube_binaries() -> Path:
 def karpenter_binaries() -> Path:
     folder = karpenter_folder()
     if folder is None:
-        # Minutes to build, for the one suite that needs them: `make karpenter` is the developer's choice, CI's too.
-        pytest.skip(f"{KARPENTER_ABSENT}: {HOW_TO_GET_IT}")
+        pytest.skip(f"{KARPENTER_ABSENT}: {HOW_TO_GET_IT}")  # minutes to build, for one suite: by choice, on CI, too
     return folder
 
 

@@ -19,7 +19,7 @@ from headgate.jobs.writing import Act, tell
 from headgate.kube.features import Features
 from headgate.kube.references import controller_of
 from headgate.kube.resource import Resource
-from headgate.owners.contract import WHOLE, Again, Controller, Done, Interest, Later, Steps, Wake
+from headgate.owners.contract import WHOLE, Again, Controller, Done, Interest, Later, Steps, Wake, one_by_one
 from headgate.owners.effects import Answer, Create, Effect, Get, Patch
 from headgate.owners.served import Served
 from headgate.quota.flavor import ResourceFlavor, read_flavor
@@ -132,8 +132,7 @@ class ManagedJobs(Controller):
                 return Again(why)
             # A version that was older is decided anew at once; what the server will not have, later each time.
             return Done([Wake(key)]) if answer.conflict else Again(answer.message)
-        for event in act.events:  # noqa: UP028 - answers are sent in, and a tuple takes none
-            yield event
+        yield from one_by_one(act.events)
         metadata = answer.body.get("metadata") or {}
         if metadata.get("deletionTimestamp") and not metadata.get("finalizers"):
             self._forget(write.resource, write.namespace, name)

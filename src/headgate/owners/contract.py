@@ -71,6 +71,13 @@ Verdict = Done | Again | Later
 Steps = Generator[Effect, Answer, Verdict]
 
 
+def one_by_one(effects: Iterable[Effect]) -> Generator[Effect, Answer, None]:
+    """Each in its turn, whatever the answers are: for Events, whose answers say nothing."""
+    left = iter(effects)
+    while (effect := next(left, None)) is not None:
+        yield effect
+
+
 class Controller(ABC):
     """Hears nothing unless it says so, and works."""
 

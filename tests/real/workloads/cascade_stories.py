@@ -5,47 +5,39 @@ from __future__ import annotations
 from real.workloads.manifests import cron_job, deployment, job, stateful_set, template
 from real.workloads.place import Workplace, story
 
+DEPLOYED = {"readyReplicas": 2, "updatedReplicas": 2}
+AT_WORK = {"active": 2, "ready": 2}
 
-def deployment_background(place: Workplace) -> None:
+
+def all_of_a_deployment_goes(place: Workplace, cascade: str) -> None:
     place.create(deployment("web", replicas=2))
-    place.stop("it is up", place.status("deployments/web", readyReplicas=2, updatedReplicas=2))
-    place.kubectl("delete deployment web --cascade=background")
+    place.stop("it is up", place.status("deployments/web", **DEPLOYED))
+    place.kubectl(f"delete deployment web --cascade={cascade}")
     place.stop("all is gone", place.pods_are(0), place.gone("deployments/web"))
-
-
-def deployment_foreground(place: Workplace) -> None:
-    place.create(deployment("web", replicas=2))
-    place.stop("it is up", place.status("deployments/web", readyReplicas=2, updatedReplicas=2))
-    place.kubectl("delete deployment web --cascade=foreground")
-    place.stop("all is gone", place.pods_are(0))
 
 
 def deployment_orphan(place: Workplace) -> None:
     place.create(deployment("web", replicas=2))
-    place.stop("it is up", place.status("deployments/web", readyReplicas=2, updatedReplicas=2))
+    place.stop("it is up", place.status("deployments/web", **DEPLOYED))
     place.kubectl("delete deployment web --cascade=orphan")
     place.stop("the pods and their ReplicaSet stay", place.gone("deployments/web"), place.pods_are(2, "Running"))
     place.create(deployment("web", replicas=2))
-    place.stop("a new one takes them up", place.status("deployments/web", readyReplicas=2, updatedReplicas=2))
+    place.stop("a new one takes them up", place.status("deployments/web", **DEPLOYED))
 
 
-def job_background(place: Workplace) -> None:
+def a_running_job(place: Workplace) -> None:
     place.create(job("work", {}, parallelism=2, completions=2))
-    place.stop("it runs", place.status("jobs/work", active=2, ready=2))
-    place.kubectl("delete job work --cascade=background")
+    place.stop("it runs", place.status("jobs/work", **AT_WORK))
+
+
+def all_of_a_job_goes(place: Workplace, cascade: str) -> None:
+    a_running_job(place)
+    place.kubectl(f"delete job work --cascade={cascade}")
     place.stop("all is gone", place.pods_are(0), place.gone("jobs/work"))
 
 
-def job_foreground(place: Workplace) -> None:
-    place.create(job("work", {}, parallelism=2, completions=2))
-    place.stop("it runs", place.status("jobs/work", active=2, ready=2))
-    place.kubectl("delete job work --cascade=foreground")
-    place.stop("all is gone", place.pods_are(0))
-
-
 def job_orphan(place: Workplace) -> None:
-    place.create(job("work", {}, parallelism=2, completions=2))
-    place.stop("it runs", place.status("jobs/work", active=2, ready=2))
+    a_running_job(place)
     place.kubectl("delete job work --cascade=orphan")
     place.stop("its pods stay", place.gone("jobs/work"), place.pods_are(2, "Running"))
 
@@ -76,28 +68,15 @@ def stateful_set_background(place: Workplace) -> None:
     place.stop("all is gone", place.gone("statefulsets/db"), place.pods_are(0))
 
 
-def cron_job_background(place: Workplace) -> None:
+def cron_job_goes(place: Workplace, cascade: str) -> None:
     place.create(cron_job("tick", {}))
     place.kubectl("create job now --from=cronjob/tick")
     place.stop("its Job runs", place.status("jobs/now", active=1, ready=1))
-    place.kubectl("delete cronjob tick --cascade=background")
-    place.stop("all is gone", place.gone("jobs/now"), place.pods_are(0))
-
-
-def cron_job_foreground(place: Workplace) -> None:
-    place.create(cron_job("tick", {}))
-    place.kubectl("create job now --from=cronjob/tick")
-    place.stop("its Job runs", place.status("jobs/now", active=1, ready=1))
-    place.kubectl("delete cronjob tick --cascade=foreground")
-    place.stop("all is gone", place.gone("jobs/now"), place.pods_are(0))
-
-
-def cron_job_orphan(place: Workplace) -> None:
-    place.create(cron_job("tick", {}))
-    place.kubectl("create job now --from=cronjob/tick")
-    place.stop("its Job runs", place.status("jobs/now", active=1, ready=1))
-    place.kubectl("delete cronjob tick --cascade=orphan")
-    place.stop("its Job runs on", place.gone("cronjobs/tick"), place.pods_are(1, "Running"))
+    place.kubectl(f"delete cronjob tick --cascade={cascade}")
+    if cascade == "orphan":
+        place.stop("its Job runs on", place.gone("cronjobs/tick"), place.pods_are(1, "Running"))
+    else:
+        place.stop("all is gone", place.gone("jobs/now"), place.pods_are(0))
 
 
 def held_by_a_finalizer(place: Workplace) -> None:
@@ -114,17 +93,17 @@ def held_by_a_finalizer(place: Workplace) -> None:
 
 
 STORIES = [
-    story("a Deployment is deleted in the background", deployment_background),
-    story("a Deployment is deleted in the foreground", deployment_foreground),
+    story("a Deployment is deleted in the background", lambda place: all_of_a_deployment_goes(place, "background")),
+    story("a Deployment is deleted in the foreground", lambda place: all_of_a_deployment_goes(place, "foreground")),
     story("a Deployment is deleted and its pods are taken up again", deployment_orphan),
-    story("a Job is deleted in the background", job_background),
-    story("a Job is deleted in the foreground", job_foreground),
+    story("a Job is deleted in the background", lambda place: all_of_a_job_goes(place, "background")),
+    story("a Job is deleted in the foreground", lambda place: all_of_a_job_goes(place, "foreground")),
     story("a Job is deleted and its pods stay", job_orphan),
     story("a Job is deleted and nothing is said of its pods", job_by_default),
     story("a StatefulSet is deleted and its pods are taken up again", stateful_set_cascades),
     story("a StatefulSet is deleted in the background", stateful_set_background),
-    story("a CronJob is deleted in the background", cron_job_background),
-    story("a CronJob is deleted in the foreground", cron_job_foreground),
-    story("a CronJob is deleted and its Job runs on", cron_job_orphan),
+    story("a CronJob is deleted in the background", lambda place: cron_job_goes(place, "background")),
+    story("a CronJob is deleted in the foreground", lambda place: cron_job_goes(place, "foreground")),
+    story("a CronJob is deleted and its Job runs on", lambda place: cron_job_goes(place, "orphan")),
     story("a Deployment is held by a finalizer of its pod", held_by_a_finalizer),
 ]

@@ -233,9 +233,7 @@ def nowhere(pods: Object) -> Object:
 def is_named_by_its_template(place: Workplace) -> None:
     place.create(workload("DaemonSet", "log", nowhere(rich_template("log"))))
     place.stop("there is a revision", place.status(SET, desiredNumberScheduled=0))
-    (revision,) = place.items(place.at("controllerrevisions"))
-    place.note("its name, letter by letter", list(revision["metadata"]["name"]))
-    place.note("its hash, letter by letter", list(revision["metadata"]["labels"]["controller-revision-hash"]))
+    place.note_revision("controller-revision-hash")
 
 
 STORIES = [

@@ -266,6 +266,12 @@ class Workplace(Place):
                     raise AssertionError(f"it never happened that {each.what}; seen: {each.seen()}"[:1500])
                 time.sleep(LOOK_S)
 
+    def note_revision(self, label: str) -> None:
+        """The one revision there is, by its name and the hash that it carries: neither is taken for a drawn one."""
+        (revision,) = self.items(self.at("controllerrevisions"))
+        self.note("its name, letter by letter", list(revision["metadata"]["name"]))
+        self.note("its hash, letter by letter", list(revision["metadata"]["labels"][label]))
+
     def note(self, title: str, value: Any) -> None:
         self.notes.append((title, self.names.value(value)))
 

@@ -77,39 +77,35 @@ def stuck(place: Workplace) -> None:
     place.stop("it is back", place.status("deployments/web", readyReplicas=2, updatedReplicas=2, replicas=2))
 
 
+def rolls(place: Workplace, who: str, path: str, shown: int, **counts: int) -> None:
+    """Out, back and through a restart, with its history; ``shown`` is the revision whose contents are printed."""
+    place.kubectl(f"rollout status {who}", "last")
+    place.kubectl(f"set image {who} {NEXT}:2")
+    place.kubectl(f"rollout status {who}", "last")
+    place.stop("the second runs", place.status(path, **counts))
+    place.kubectl(f"rollout history {who}")
+    place.kubectl(f"rollout history {who} --revision={shown}", "sorted")
+    place.kubectl(f"rollout undo {who}")
+    place.kubectl(f"rollout status {who}", "last")
+    place.stop("the first runs again", place.status(path, **counts))
+    place.kubectl(f"rollout history {who}")
+    place.kubectl(f"rollout restart {who}")
+    place.kubectl(f"rollout status {who}", "last")
+
+
 def stateful(place: Workplace) -> None:
+    counts = {"readyReplicas": 2, "updatedReplicas": 2}
     place.create(stateful_set("db", replicas=2))
-    place.kubectl("rollout status statefulset/db", "last")
-    place.kubectl(f"set image statefulset/db {NEXT}:2")
-    place.kubectl("rollout status statefulset/db", "last")
-    place.stop("the second runs", place.status("statefulsets/db", readyReplicas=2, updatedReplicas=2))
-    place.kubectl("rollout history statefulset/db")
-    place.kubectl("rollout history statefulset/db --revision=1", "sorted")
-    place.kubectl("rollout undo statefulset/db")
-    place.kubectl("rollout status statefulset/db", "last")
-    place.stop("the first runs again", place.status("statefulsets/db", readyReplicas=2, updatedReplicas=2))
-    place.kubectl("rollout history statefulset/db")
-    place.kubectl("rollout restart statefulset/db")
-    place.kubectl("rollout status statefulset/db", "last")
+    rolls(place, "statefulset/db", "statefulsets/db", 1, **counts)
     place.kubectl("rollout pause statefulset/db")
-    place.stop("others run", place.status("statefulsets/db", readyReplicas=2, updatedReplicas=2))
+    place.stop("others run", place.status("statefulsets/db", **counts))
 
 
 def daemons(place: Workplace) -> None:
+    counts = {"numberReady": 3, "updatedNumberScheduled": 3}
     place.create(workload("DaemonSet", "agent"))
-    place.kubectl("rollout status daemonset/agent", "last")
-    place.kubectl(f"set image daemonset/agent {NEXT}:2")
-    place.kubectl("rollout status daemonset/agent", "last")
-    place.stop("the second runs", place.status("daemonsets/agent", numberReady=3, updatedNumberScheduled=3))
-    place.kubectl("rollout history daemonset/agent")
-    place.kubectl("rollout history daemonset/agent --revision=2", "sorted")
-    place.kubectl("rollout undo daemonset/agent")
-    place.kubectl("rollout status daemonset/agent", "last")
-    place.stop("the first runs again", place.status("daemonsets/agent", numberReady=3, updatedNumberScheduled=3))
-    place.kubectl("rollout history daemonset/agent")
-    place.kubectl("rollout restart daemonset/agent")
-    place.kubectl("rollout status daemonset/agent", "last")
-    place.stop("others run", place.status("daemonsets/agent", numberReady=3, updatedNumberScheduled=3))
+    rolls(place, "daemonset/agent", "daemonsets/agent", 2, **counts)
+    place.stop("others run", place.status("daemonsets/agent", **counts))
 
 
 STORIES = [

@@ -215,9 +215,7 @@ def is_refused(place: Workplace) -> None:
 def is_named_by_its_template(place: Workplace) -> None:
     place.create(stateful_set("db", rich_template("db"), replicas=0))
     place.stop("there is a revision", place.status(SET, replicas=0))
-    (revision,) = place.items(place.at("controllerrevisions"))
-    place.note("its name, letter by letter", list(revision["metadata"]["name"]))
-    place.note("its hash, letter by letter", list(revision["metadata"]["labels"]["controller.kubernetes.io/hash"]))
+    place.note_revision("controller.kubernetes.io/hash")
 
 
 STORIES = [

@@ -8,22 +8,17 @@ import pytest
 
 from headgate.owners.effects import Answer, Create, Effect
 from headgate.owners.stateful_sets.claims import Claims
-from headgate.owners.stateful_sets.controller import StatefulSets
 from headgate.owners.stateful_sets.retention import wanted_owners
 from unit.owners.hollow_kubelet import PODS, names, pods, run
+from unit.owners.set_stage import CLAIMS, LABELS, SETS, a_world
 from unit.owners.world import World
 
 Object = dict[str, Any]
-SETS = "/apis/apps/v1/namespaces/a/statefulsets"
-CLAIMS = "/api/v1/namespaces/a/persistentvolumeclaims"
-LABELS = {"app": "db"}
 
 
 @pytest.fixture
 def world() -> World:
-    world = World(StatefulSets)
-    world.server.post("/api/v1/namespaces", {"metadata": {"name": "a"}})
-    return world.settle()
+    return a_world()
 
 
 def create(world: World, replicas: int = 2, **spec: Any) -> None:

@@ -7,22 +7,17 @@ from typing import Any
 import pytest
 
 from headgate.owners.effects import Answer, Create, Effect
-from headgate.owners.stateful_sets.controller import StatefulSets
 from unit.owners.hollow_kubelet import PODS, finish, names, pods, report, run
+from unit.owners.set_stage import LABELS, SETS, a_world
 from unit.owners.world import World
 
 Object = dict[str, Any]
-SETS = "/apis/apps/v1/namespaces/a/statefulsets"
 REVISIONS = "/apis/apps/v1/namespaces/a/controllerrevisions"
-CLAIMS = "/api/v1/namespaces/a/persistentvolumeclaims"
-LABELS = {"app": "db"}
 
 
 @pytest.fixture
 def world() -> World:
-    world = World(StatefulSets)
-    world.server.post("/api/v1/namespaces", {"metadata": {"name": "a"}})
-    return world.settle()
+    return a_world()
 
 
 def a_set(replicas: int = 3, image: str = "v1", **spec: Any) -> Object:

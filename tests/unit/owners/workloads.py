@@ -73,10 +73,14 @@ def run(world: World, *names: str, node: str = "n", ready: bool = True) -> None:
         name = pod["metadata"]["name"]
         if name in names or (not names and "nodeName" not in pod["spec"]):
             if "nodeName" not in pod["spec"]:
-                binding = {"metadata": {"name": name}, "target": {"kind": "Node", "name": node}}
-                bound = world.server.post(f"{PODS}/{name}/binding", binding)
-                assert bound.status == 201, bound.body
+                bind(world, name, node)
             set_ready(world, name, ready=ready)
+
+
+def bind(world: World, name: str, node: str = "n") -> None:
+    binding = {"metadata": {"name": name}, "target": {"kind": "Node", "name": node}}
+    bound = world.server.post(f"{PODS}/{name}/binding", binding)
+    assert bound.status == 201, bound.body
 
 
 def set_ready(world: World, name: str, *, ready: bool = True, phase: str = "Running", **status: Any) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from headgate.kube.resource import NAMESPACES, Resource
-from headgate.owners.contract import WHOLE, Again, Controller, Done, Interest, Steps, Verdict, Wake
+from headgate.owners.contract import WHOLE, Again, Controller, Done, Interest, Steps, Verdict, Wake, one_by_one
 from headgate.owners.effects import Answer, Effect, Get, Patch
 from headgate.owners.served import Served
 from headgate.quota import effects, names
@@ -227,8 +227,7 @@ class Quota(Controller):
         if not answer.ok:
             return (yield from self._not_written(key, wanted, answer))
         self._forget(key, wanted)
-        for event in write.events:  # noqa: UP028 - answers are sent in, and a tuple takes none
-            yield event
+        yield from one_by_one(write.events)
         revision = answer.body["metadata"]["resourceVersion"]
         for effect in wanted:
             self._engine.written(effect, int(revision) if revision.isdecimal() else 0)
