@@ -38,7 +38,7 @@ from headgate.client.leases.shell import Elector, new_identity
 from headgate.client.transport import Transport, Unreachable
 from headgate.control.health.shell import serving
 from headgate.control.scheduler.board import Board
-from headgate.control.scheduler.preflight import knows_gates, live_owner, live_quota
+from headgate.control.scheduler.preflight import knows_gates, lacks_kinds, live_owner, live_quota
 from headgate.control.scheduler.rehearsal import Rehearsal
 from headgate.control.scheduler.shell import keep_scheduling
 from headgate.control.webhooks.service import Health, Place
@@ -207,6 +207,8 @@ async def _run(order: Order) -> str:
             problem = await perform(transport, live_quota(time.time()))
         if problem:
             return problem
+        if order.components & {"quota", "jobs"} and (remark := await perform(transport, lacks_kinds())):
+            click.echo(f"remark: {remark}", err=True)
         board, health = Board(), Health()
         try:
             await _show(order, board, health, stack)

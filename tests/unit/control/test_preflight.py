@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headgate.client.transport import Response
-from headgate.control.scheduler.preflight import Asking, knows_gates, live_owner, live_quota
+from headgate.control.scheduler.preflight import Asking, knows_gates, lacks_kinds, live_owner, live_quota
 
 SCHEMA = "/openapi/v3/api/v1"
 
@@ -67,3 +67,9 @@ def test_quota_is_not_given_beside_a_kueue_that_is_at_work() -> None:
     assert "quota is given to workloads by kueue-1, which holds the Lease kueue-system/" in problem
     assert "--takeover" in problem
     assert answered(live_quota(renewed_s + 3600), {lease: Response(200, {}, held)})[1] == ""
+
+
+def test_who_starts_quota_without_its_kinds_is_told_how_to_bring_them() -> None:
+    kinds = "/apis/kueue.x-k8s.io/v1beta2"
+    assert "headgate install-crds" in answered(lacks_kinds(), {kinds: Response(404, {}, b"{}")})[1]
+    assert answered(lacks_kinds(), {kinds: Response(200, {}, b"{}")})[1] == ""

@@ -33,6 +33,7 @@ OWNERS: Final = {
 
 KUEUE: Final = ("kueue-system", "c1f6bfd2.kueue.x-k8s.io")
 """The Lease that Kueue holds while it works."""
+KUEUE_KINDS: Final = "/apis/kueue.x-k8s.io/v1beta2"
 
 _JSON: Final = {"accept": "application/json"}
 _CORE: Final = "/openapi/v3/api/v1"
@@ -84,6 +85,14 @@ def live_quota(now_s: float) -> Asking:
     taken = "quota is given to workloads by {holder}"
     unseen = "it cannot be seen whether Kueue gives quota to workloads"
     return (yield from _held(*KUEUE, taken, unseen, "leave quota out of --components", now_s))
+
+
+def lacks_kinds() -> Asking:
+    """A remark if quota would have nothing to do there yet, with the way out; nothing otherwise."""
+    answer = yield Request("GET", KUEUE_KINDS, "", _JSON)
+    if answer.status != _MISSING:
+        return ""
+    return "the server does not serve Kueue's kinds yet, so there is nothing to do; headgate install-crds brings them"
 
 
 def _held(namespace: str, lease: str, taken: str, unseen: str, way_out: str, now_s: float) -> Asking:
