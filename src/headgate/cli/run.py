@@ -37,8 +37,8 @@ from headgate.client.leases.election import Timing
 from headgate.client.leases.shell import Elector, new_identity
 from headgate.client.transport import Transport, Unreachable
 from headgate.control.health.shell import serving
+from headgate.control.preflight import knows_gates, lacks_kinds, live_owner, live_quota
 from headgate.control.scheduler.board import Board
-from headgate.control.scheduler.preflight import knows_gates, lacks_kinds, live_owner, live_quota
 from headgate.control.scheduler.rehearsal import Rehearsal
 from headgate.control.scheduler.shell import keep_scheduling
 from headgate.control.webhooks.service import Health, Place

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headgate.client.transport import Response
-from headgate.control.scheduler.preflight import Asking, knows_gates, lacks_kinds, live_owner, live_quota
+from headgate.control.preflight import Asking, knows_gates, lacks_kinds, live_owner, live_quota
 
 SCHEMA = "/openapi/v3/api/v1"
 

@@ -1,7 +1,8 @@
-"""What is looked at before a scheduler starts on somebody's cluster: does the server know gates, and is the job taken?
+"""What is looked at before we start on somebody's cluster: does the server know what we need, and is the job taken?
 
-Two schedulers that serve the same pods bind them twice, so a name whose owner is alive is refused. Its owner is whoever
-renews the Lease of the scheduler that usually has the name. Pure: requests are yielded, answers are sent in.
+Two schedulers that serve the same pods bind them twice, and two who give quota give it twice, so a job whose owner is
+alive is refused. Its owner is whoever renews the Lease of the program that usually does it. Pure: requests are yielded,
+answers are sent in.
 """
 
 from __future__ import annotations
