@@ -32,6 +32,7 @@ def policy_of(plan: Plan) -> Policy:
         gates=plan.features.queue_allocation_gate,
         suspends_jobs="jobs" in plan.components,
         features=plan.features,
+        jobs=plan.jobs,
     )
 
 

@@ -70,7 +70,7 @@ async def _start_quota(plan: Plan, served: Served, stack: contextlib.AsyncExitSt
 
 
 async def _start_jobs(plan: Plan, served: Served, stack: contextlib.AsyncExitStack) -> None:
-    keep(stack, keep_jobs(served.client("headgate-jobs"), plan.features))
+    keep(stack, keep_jobs(served.client("headgate-jobs"), plan.features, plan.jobs))
 
 
 async def _start_scheduler(plan: Plan, served: Served, stack: contextlib.AsyncExitStack) -> None:

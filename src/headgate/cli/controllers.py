@@ -19,6 +19,7 @@ from headgate.client.transport import Transport
 from headgate.control.shell import keep_running
 from headgate.control.zones import find_zone
 from headgate.jobs.controller import ManagedJobs
+from headgate.jobs.settings import JobSettings
 from headgate.kube.features import Features
 from headgate.kube.schema import Schemas
 from headgate.owners.budgets.controller import Budgets
@@ -109,9 +110,9 @@ async def keep_quota(transport: Transport, features: Features) -> None:
     await keep_running(lambda: [Quota(settings)], transport)
 
 
-async def keep_jobs(transport: Transport, features: Features) -> None:
+async def keep_jobs(transport: Transport, features: Features, settings: JobSettings) -> None:
     """Keeps jobs in queues until it is cancelled."""
-    await keep_running(lambda: [ManagedJobs(features)], transport)
+    await keep_running(lambda: [ManagedJobs(features, settings)], transport)
 
 
 async def stand_and_control(
@@ -125,8 +126,10 @@ async def stand_for_quota(transport: Transport, features: Features, say: Callabl
     await _stand(QUOTA_LEASE, transport, lambda fenced: keep_quota(fenced, features), say)
 
 
-async def stand_for_jobs(transport: Transport, features: Features, say: Callable[[str], None]) -> None:
-    await _stand(JOBS_LEASE, transport, lambda fenced: keep_jobs(fenced, features), say)
+async def stand_for_jobs(
+    transport: Transport, features: Features, settings: JobSettings, say: Callable[[str], None]
+) -> None:
+    await _stand(JOBS_LEASE, transport, lambda fenced: keep_jobs(fenced, features, settings), say)
 
 
 async def _stand(

@@ -13,6 +13,7 @@ import msgspec
 
 from headgate.cli.address import parse_address
 from headgate.cli.credentials import Access
+from headgate.jobs.settings import DEFAULT, JobSettings
 from headgate.kube import quantity, timestamps
 from headgate.kube.features import Features
 from headgate.owners.nodes.options import Patience, patience_of
@@ -43,6 +44,7 @@ class Plan(msgspec.Struct, frozen=True):
     """Which model of one buys further nodes; empty: none."""
     trusted_users: frozenset[str] = frozenset()
     patience: Patience = Patience()
+    jobs: JobSettings = DEFAULT
 
     @classmethod
     def parse(
@@ -63,6 +65,7 @@ class Plan(msgspec.Struct, frozen=True):
         autoscaler: str = "",
         trusted_users: Sequence[str] = (),
         node_grace: str = "50s",
+        jobs: JobSettings = DEFAULT,
     ) -> Plan | str:
         """A plan from what was typed, or what is wrong with it."""
         address = parse_address("--listen", listen, "127.0.0.1:6443")
@@ -108,4 +111,5 @@ class Plan(msgspec.Struct, frozen=True):
             autoscaler=autoscaler,
             trusted_users=frozenset(trusted_users),
             patience=patience_of(grace_ns / 1e9),
+            jobs=jobs,
         )

@@ -27,6 +27,7 @@ from headgate.cli.controllers import (
 from headgate.cli.event_loop import loop_factory
 from headgate.cli.feature_gates import feature_gates_option
 from headgate.cli.gating import groups_option
+from headgate.cli.job_options import job_options
 from headgate.cli.logs import log_options
 from headgate.cli.remote import access_or_give_up, cluster_options, give_up, perform, reach
 from headgate.cli.scheduler import Make, configuration_of, default_configuration, installed_plugins, maker
@@ -42,6 +43,8 @@ from headgate.control.scheduler.board import Board
 from headgate.control.scheduler.rehearsal import Rehearsal
 from headgate.control.scheduler.shell import keep_scheduling
 from headgate.control.webhooks.service import Health, Place
+from headgate.jobs.settings import DEFAULT as DEFAULT_JOBS
+from headgate.jobs.settings import JobSettings
 from headgate.kube.features import DEFAULTS, Features
 from headgate.scheduling.configuration.values import Configuration, LeaderElection
 
@@ -65,6 +68,7 @@ class Order(msgspec.Struct, frozen=True):
     place: Place | None = None
     features: Features = DEFAULTS
     makes_groups: bool = False
+    jobs: JobSettings = DEFAULT_JOBS
 
 
 @click.command(short_help="Schedule the pods of a cluster that exists already.")
@@ -106,6 +110,7 @@ class Order(msgspec.Struct, frozen=True):
     help=f"Serve pods with this schedulerName. May be repeated. [default: {_NAME}, or the file's profiles]",
 )
 @groups_option
+@job_options
 @click.option(
     "--takeover", is_flag=True, help="Serve a name, or give quota, even while its usual owner renews its Lease."
 )
@@ -122,6 +127,7 @@ def command(
     leader_elect: bool | None,
     names: tuple[str, ...],
     makes_groups: bool,
+    job_settings: JobSettings,
     takeover: bool,
     dry_run: bool,
 ) -> None:
@@ -183,7 +189,9 @@ def command(
     access = access_or_give_up("run", kubeconfig or configuration.client_connection.kubeconfig, context)
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            order = Order(access, configuration, make, dry_run, takeover, metrics_at, makes_groups=makes_groups)
+            order = Order(
+                access, configuration, make, dry_run, takeover, metrics_at, makes_groups=makes_groups, jobs=job_settings
+            )
             order = msgspec.structs.replace(order, components=chosen, webhooks=webhooks, place=place, features=features)
             problem = runner.run(_run(order))
     except Unreachable as unreachable:
@@ -299,9 +307,9 @@ async def _give_quota(order: Order, transport: Transport) -> str:
 
 async def _keep_jobs(order: Order, transport: Transport) -> str:
     if order.configuration.leader_election.leader_elect:
-        await stand_for_jobs(transport, order.features, click.echo)
+        await stand_for_jobs(transport, order.features, order.jobs, click.echo)
     else:
-        await keep_jobs(transport, order.features)
+        await keep_jobs(transport, order.features, order.jobs)
     return ""
 
 

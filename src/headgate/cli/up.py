@@ -16,8 +16,10 @@ from headgate.cli.credentials import Access
 from headgate.cli.event_loop import loop_factory
 from headgate.cli.feature_gates import feature_gates_option
 from headgate.cli.gating import gating_options, groups_option
+from headgate.cli.job_options import job_options
 from headgate.cli.logs import log_options
 from headgate.cli.plan import COMPONENTS, Plan, UpProblem
+from headgate.jobs.settings import JobSettings
 from headgate.kube.features import Features
 
 _DEFAULT_LISTEN: Final = "127.0.0.1:6443"
@@ -87,6 +89,7 @@ _DEFAULT_LISTEN: Final = "127.0.0.1:6443"
 @feature_gates_option
 @gating_options
 @groups_option
+@job_options
 @click.option(
     "--allow-privileged",
     type=bool,
@@ -146,6 +149,7 @@ def command(
     gates_all: bool,
     trusted_users: tuple[str, ...],
     makes_groups: bool,
+    job_settings: JobSettings,
     allow_privileged: bool,
     event_ttl: str,
     token_file: Path | None,
@@ -184,6 +188,7 @@ def command(
         autoscaler=autoscaler or "",
         trusted_users=trusted_users,
         node_grace=node_grace,
+        jobs=job_settings,
     )
     if isinstance(plan, str):
         raise click.UsageError(plan)

@@ -10,10 +10,10 @@ from collections.abc import Generator, Iterable
 from typing import Final
 
 from headgate.jobs.book import NOBODY, Book, Key
-from headgate.jobs.builtin import BUILTIN
 from headgate.jobs.kind import JobKind, Object
 from headgate.jobs.names import POD_PRIORITY_CLASSES
 from headgate.jobs.plan import Around, Wait, next_for_job, next_for_orphan
+from headgate.jobs.settings import DEFAULT, JobSettings
 from headgate.jobs.workload import Classes
 from headgate.jobs.writing import Act, tell
 from headgate.kube.features import Features
@@ -32,10 +32,10 @@ _PATIENCE_S: Final = 10.0
 class ManagedJobs(Controller):
     name = "managed jobs"
 
-    def __init__(self, features: Features, kinds: tuple[JobKind, ...] = BUILTIN) -> None:
+    def __init__(self, features: Features, settings: JobSettings = DEFAULT) -> None:
         self._gating: Final = features.scheduling_gated_by
-        self._kinds: Final = {each.resource.plural: each for each in kinds}
-        self._book: Final = Book(kinds)
+        self._kinds: Final = {each.resource.plural: each for each in settings.kinds}
+        self._book: Final = Book(settings.kinds)
         self._flavors: Final[dict[str, ResourceFlavor]] = {}
         self._classes: Final = {PRIORITY_CLASSES: dict[str, Object](), POD_PRIORITY_CLASSES: dict[str, Object]()}
         self._told: Final[dict[str, Wait]] = {}  # by the uid of a job: what its user knows already
