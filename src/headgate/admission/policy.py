@@ -26,7 +26,8 @@ class Policy(msgspec.Struct, frozen=True):
     """``schedulers``: the names that pods ask for us by. ``trusted``: the users that Headgate itself is, who may write
     stamps. ``gates_all``: every pod of our schedulers opts in unless it, its queue or its namespace says ``"false"``.
     ``exempt``: namespaces whose pods are left alone. ``gates``: the feature gate. ``suspends_jobs``: somebody here
-    starts jobs when their Workload is admitted; which ones, ``jobs`` says. ``features``: which annotations have rules."""
+    starts jobs when their Workload is admitted; which ones, ``jobs`` says. ``features``: which annotations have
+    rules."""
 
     schedulers: frozenset[str]
     trusted: frozenset[str] = frozenset(SERVICE_ACCOUNTS)

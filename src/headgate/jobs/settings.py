@@ -1,7 +1,7 @@
 """What an installation says once for all jobs: which are managed, in which namespaces, and when their quota is free.
 
-Read from the command line by ``cli/job_options.py``; ``jobs/`` and ``admission/`` go by the same value. Feature gates are
-``kube/features.py``'s.
+Read from the command line by ``cli/job_options.py``; ``jobs/`` and ``admission/`` go by the same value. Feature gates
+are ``kube/features.py``'s.
 """
 
 from __future__ import annotations
