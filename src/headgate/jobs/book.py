@@ -11,7 +11,7 @@ from typing import Final
 from headgate.jobs.kind import JobKind, Object
 from headgate.kube.references import controller_of, group_kind_of
 from headgate.kube.resource import Resource
-from headgate.kube.revisions import revision_of
+from headgate.owners.latest import Latest
 from headgate.quota.kinds.names import WORKLOADS
 from headgate.quota.names import JOB_UID_LABEL
 
@@ -21,55 +21,55 @@ job."""
 
 NOBODY: Final = ""
 
-_REMEMBERED: Final = 10_000
-
 
 class Book:
     def __init__(self, kinds: tuple[JobKind, ...]) -> None:
         self._plurals: Final = {(each.kind.group, each.kind.kind): each.resource.plural for each in kinds}
-        self._objects: Final[dict[tuple[Resource, str, str], Object]] = {}
+        resources = (*(each.resource for each in kinds), WORKLOADS)
+        self._latest: Final = {resource: Latest[tuple[str, str]]() for resource in resources}
         self._owned: Final[dict[Key, dict[str, None]]] = {}  # names of Workloads
-        self._gone: Final[dict[str, None]] = {}
 
     def get(self, resource: Resource, namespace: str, name: str) -> Object | None:
-        return self._objects.get((resource, namespace, name))
+        return self._latest[resource].get((namespace, name))
 
     def workloads(self, key: Key) -> list[Object]:
         """Those that say they are controlled by a job of that name, whichever it was."""
-        return [self._objects[WORKLOADS, key[1], name] for name in sorted(self._owned.get(key, ()))]
+        found = (self.get(WORKLOADS, key[1], name) for name in sorted(self._owned.get(key, ())))
+        return [each for each in found if each is not None]
 
-    def put(self, resource: Resource, obj: Object) -> Key | None:
-        """Whose job that concerns."""
+    def put(self, resource: Resource, obj: Object, *, told: bool = False) -> Key | None:
+        """Whose job that concerns. ``told``: by the watch, not by an answer."""
         metadata = obj["metadata"]
-        place = resource, metadata["namespace"], metadata["name"]
-        known = self._objects.get(place)
-        is_late = known is not None and known["metadata"]["uid"] == metadata["uid"]
-        if metadata["uid"] in self._gone or (is_late and known is not None and revision_of(known) > revision_of(obj)):
+        namespace, name = metadata["namespace"], metadata["name"]
+        known = self.get(resource, namespace, name)
+        if not self._latest[resource].put((namespace, name), obj, told=told):
             return None
-        self._objects[place] = obj
         if resource != WORKLOADS:
-            return resource.plural, metadata["namespace"], metadata["name"]
+            return resource.plural, namespace, name
         before, key = self._owner(known), self._owner(obj)
         if before is not None and before != key:
-            self._disown(before, metadata["name"])
+            self._disown(before, name)
         if key is not None:
-            self._owned.setdefault(key, {})[metadata["name"]] = None
+            self._owned.setdefault(key, {})[name] = None
         return key
 
     def remove(self, resource: Resource, namespace: str, name: str, uid: str) -> Key | None:
-        self._gone[uid] = None
-        if len(self._gone) > _REMEMBERED:
-            del self._gone[next(iter(self._gone))]
-        known = self._objects.get((resource, namespace, name))
-        if known is None or known["metadata"]["uid"] != uid:
+        known = self._latest[resource].remove((namespace, name), uid)
+        if known is None:
             return None
-        del self._objects[resource, namespace, name]
         if resource != WORKLOADS:
             return resource.plural, namespace, name
         key = self._owner(known)
         if key is not None:
             self._disown(key, name)
         return key
+
+    def synced(self, resource: Resource, revision: str) -> list[Key]:
+        """A whole list has been told: what it did not have is no more."""
+        latest = self._latest.get(resource)
+        lost = [] if latest is None else latest.missing(revision)
+        found = [self.remove(resource, *place, uid) for place, uid in lost]
+        return [key for key in found if key is not None]
 
     def _owner(self, workload: Object | None) -> Key | None:
         if workload is None:

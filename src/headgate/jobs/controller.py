@@ -61,7 +61,7 @@ class ManagedJobs(Controller):
             if isinstance(flavor, ResourceFlavor):
                 self._flavors[name] = flavor
         else:
-            return _wake(self._book.put(resource, obj))
+            return _wake(self._book.put(resource, obj, told=True))
         return ()
 
     def removed(self, resource: Resource, namespace: str, name: str, uid: str, now_s: float) -> Iterable[Wake]:
@@ -73,6 +73,9 @@ class ManagedJobs(Controller):
             self._told.pop(uid, None)
             return _wake(self._book.remove(resource, namespace, name, uid))
         return ()
+
+    def synced(self, resource: Resource, revision: str, now_s: float) -> Iterable[Wake]:
+        return [Wake(key) for key in self._book.synced(resource, revision)]
 
     def work(self, key: Key, now_s: float) -> Steps:
         if key[0] == NOBODY:

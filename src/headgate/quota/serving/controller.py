@@ -16,6 +16,7 @@ import msgspec
 from headgate.kube.resource import NAMESPACES, Resource
 from headgate.owners.contract import WHOLE, Again, Controller, Done, Interest, Steps, Verdict, Wake, one_by_one
 from headgate.owners.effects import Answer, Effect, Get, Patch
+from headgate.owners.latest import Latest
 from headgate.owners.served import Served
 from headgate.quota import effects, names
 from headgate.quota.engine import Engine, Settings
@@ -64,8 +65,7 @@ class Quota(Controller):
         self._engine: Final = Engine(settings)
         self._census: Final = Census()
         self._served: frozenset[Resource] = frozenset()
-        self._objects: Final[dict[str, Object]] = {}
-        """Workloads as they were last seen, by namespace/name."""
+        self._workloads: Final[Latest[str]] = Latest()  # by namespace/name
         self._queues: Final[dict[Place, Object]] = {}
         self._asked: Final[dict[str, Asked]] = {}
         self._below: Final[dict[str, dict[str, None]]] = {}  # local queues by cluster queue
@@ -74,7 +74,6 @@ class Quota(Controller):
             CLUSTER_QUEUES: self._engine.cluster_queue_applied,
             COHORTS: self._engine.cohort_applied,
             LOCAL_QUEUES: self._engine.local_queue_applied,
-            WORKLOADS: self._engine.workload_applied,
             ADMISSION_CHECKS: self._check_applied,
             NAMESPACES: self._namespace_applied,
         }
@@ -108,8 +107,8 @@ class Quota(Controller):
 
     def applied(self, resource: Resource, obj: Object, now_s: float) -> Iterable[Wake]:
         if resource == WORKLOADS:
-            self._objects[_key(obj)] = obj
-        elif resource in (CLUSTER_QUEUES, LOCAL_QUEUES):
+            return self._seen(obj, now_s, told=True)
+        if resource in (CLUSTER_QUEUES, LOCAL_QUEUES):
             self._queues[_place(resource, _key(obj))] = obj
         asked = self._applied[resource](obj, now_s)
         return [*self._later(asked), *self._reported(resource, _key(obj)), Wake(_CYCLE)]
@@ -117,12 +116,21 @@ class Quota(Controller):
     def removed(self, resource: Resource, namespace: str, name: str, uid: str, now_s: float) -> Iterable[Wake]:
         key = f"{namespace}/{name}" if namespace else name
         if resource == WORKLOADS:
-            self._objects.pop(key, None)
+            if self._workloads.remove(key, uid) is None:
+                return ()  # another one has its name by now
             self._asked.pop(key, None)
         elif resource in (CLUSTER_QUEUES, LOCAL_QUEUES):
             self._queues.pop(_place(resource, key), None)
         asked = self._removed[resource](key, now_s)
         return [*self._later(asked), *self._reported(resource, key), Wake(_CYCLE)]
+
+    def synced(self, resource: Resource, revision: str, now_s: float) -> Iterable[Wake]:
+        if resource != WORKLOADS:
+            return ()
+        lost = [(key.partition("/"), uid) for key, uid in self._workloads.missing(revision)]
+        return [
+            wake for (namespace, _, name), uid in lost for wake in self.removed(WORKLOADS, namespace, name, uid, now_s)
+        ]
 
     def _check_applied(self, obj: Object, now_s: float) -> Asked:
         found = (obj.get("status") or {}).get("conditions") or ()
@@ -201,7 +209,7 @@ class Quota(Controller):
         return Done(wakes)
 
     def _write(self, key: str, now_s: float) -> Steps:
-        asked, workload = self._asked.get(key, []), self._objects.get(key)
+        asked, workload = self._asked.get(key, []), self._workloads.get(key)
         if workload is None:
             self._asked.pop(key, None)
             return Done()
@@ -233,9 +241,13 @@ class Quota(Controller):
             self._engine.written(effect, int(revision) if revision.isdecimal() else 0)
         return Done([*self._seen(answer.body, answer.now_s), *self._more(key)])
 
-    def _seen(self, workload: Object, now_s: float) -> Iterable[Wake]:
+    def _seen(self, workload: Object, now_s: float, *, told: bool = False) -> list[Wake]:
         """What the server answered counts as heard."""
-        return self.applied(WORKLOADS, workload, now_s)
+        key = _key(workload)
+        if not self._workloads.put(key, workload, told=told):
+            return []
+        asked = self._engine.workload_applied(workload, now_s)
+        return [*self._later(asked), *self._reported(WORKLOADS, key), Wake(_CYCLE)]
 
     def _not_written(self, key: str, wanted: Asked, refusal: Answer) -> Generator[Effect, Answer, Verdict]:
         """Ask what is there now; if that is another version, everything is decided anew from it."""
@@ -278,7 +290,8 @@ class Quota(Controller):
             resource, metadata.get("namespace", ""), metadata["name"], body, how="merge", subresource="status"
         )
         if answer.ok:
-            self._queues[place] = answer.body
+            if place in self._queues:  # else it has gone meanwhile
+                self._queues[place] = answer.body
             return Done()
         return Done() if answer.missing or answer.conflict else Again(answer.message)
 
