@@ -13,6 +13,7 @@ import click
 from headgate.cli.logs import log_options
 from headgate.cli.remote import (
     access_or_give_up,
+    chosen_namespace,
     cluster_options,
     give_up,
     namespace_options,
@@ -56,7 +57,7 @@ def show(selector: str, namespace: str, everywhere: bool, kubeconfig: str, conte
     _check_selector(selector)
     access = access_or_give_up("gates list", kubeconfig, context)
     try:
-        rows = asyncio.run(_census(access, _namespace(access, namespace, everywhere), selector))
+        rows = asyncio.run(_census(access, chosen_namespace(access, namespace, everywhere), selector))
     except Unreachable as problem:
         give_up("gates list", str(problem))
     if isinstance(rows, Refused):
@@ -107,7 +108,7 @@ def lift_gate(
     if bool(selector) == from_all:
         raise click.UsageError("say from which pods: either -l SELECTOR or --all")
     access = access_or_give_up("gates lift", kubeconfig, context)
-    where = _namespace(access, namespace, everywhere)
+    where = chosen_namespace(access, namespace, everywhere)
     try:
         done = asyncio.run(_lift_all(access, where, selector, name, dry_run))
     except Unreachable as problem:
@@ -126,12 +127,6 @@ def lift_gate(
     )
     if counts[Outcome.FAILED]:
         sys.exit(1)
-
-
-def _namespace(access: Access, named: str, everywhere: bool) -> str:
-    if named and everywhere:
-        raise click.UsageError("-n and -A exclude each other")
-    return "" if everywhere else named or access.namespace
 
 
 def _check_selector(selector: str) -> None:

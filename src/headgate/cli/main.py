@@ -15,6 +15,7 @@ _COMMANDS: Final = {
     name: f"headgate.cli.{name.replace('-', '_')}"
     for name in (
         *("backup", "check", "config", "demo", "explain", "gates", "install-crds", "queues", "restore", "run", "up"),
+        "workloads",
     )
 }
 
@@ -44,6 +45,7 @@ def main() -> None:
     Its data      headgate backup FILE   copies it while the server runs; see also restore and check
     Its kinds     headgate install-crds  brings the kinds of queues to it
     Its queues    headgate queues        says how full they are; explain pod NAME why a pod waits
+    Its workloads headgate workloads -A  says where jobs in Kueue's queues stand; explain job NAME why one waits
     Its gates     headgate gates list -A   says which hold pods back; see also gates lift
     Scheduling    headgate config check FILE   says what is wrong with a scheduler configuration
     """

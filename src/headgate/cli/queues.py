@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import click
@@ -15,7 +15,7 @@ from headgate.cli.remote import access_or_give_up, cluster_options, give_up, per
 from headgate.cli.served import output_option, served_option
 from headgate.client.kubeconfig import Access
 from headgate.client.transport import Unreachable
-from headgate.control.survey import Survey, survey
+from headgate.control.survey import Gap, Survey, survey
 from headgate.kube.amounts import amount_text
 from headgate.kube.resource import PODS
 
@@ -63,9 +63,16 @@ async def _survey(access: Access, served: tuple[str, ...]) -> Survey:
 
 
 def footer(found: Survey) -> str:
+    return footer_of(found.gaps, found.revision)
+
+
+def footer_of(gaps: Iterable[Gap], revision: str) -> str:
     """From when it is, and what is missing in it."""
-    lines = [f"missing right: {gap.right}" if gap.right else f"not known: {gap.text}" for gap in found.gaps]
-    return "\n".join([*lines, f"as of revision {found.revision or 'unknown'}"])
+    return "\n".join([*map(gap_line, gaps), f"as of revision {revision or 'unknown'}"])
+
+
+def gap_line(gap: Gap) -> str:
+    return f"missing right: {gap.right}" if gap.right else f"not known: {gap.text}"
 
 
 def in_tree(found: Survey) -> Iterator[tuple[str, int]]:

@@ -37,6 +37,13 @@ def namespace_options(command: F) -> F:
     )
 
 
+def chosen_namespace(access: Access, named: str, everywhere: bool) -> str:
+    """Empty for all of them."""
+    if named and everywhere:
+        raise click.UsageError("-n and -A exclude each other")
+    return "" if everywhere else named or access.namespace
+
+
 def give_up(command: str, text: str) -> NoReturn:
     click.echo(f"headgate {command}: {text}", err=True)
     sys.exit(1)

@@ -29,7 +29,7 @@ from headgate.scheduling.tasks import task_of
 Wire = dict[str, Any]
 Asking = Generator[Request, Response, Listed[Any] | Refused]
 
-_FORBIDDEN: Final = 403
+FORBIDDEN: Final = 403
 _NOT_FOUND: Final = 404
 _decode: Final = msgspec.json.Decoder(Page[Wire]).decode
 
@@ -89,9 +89,9 @@ def survey(served: Collection[str], settings: Settings = DEFAULTS) -> Generator[
     revision = "" if isinstance(pods, Refused) else pods.revision
     listed: dict[Resource, list[Wire]] = {}
     for resource in (QUEUES, POD_GROUPS, NAMESPACES):
-        found = yield from _at(resource, revision)
+        found = yield from list_at(resource, revision)
         if isinstance(found, Refused):
-            gaps.append(_gap(resource, found))
+            gaps.append(gap_of(resource, found))
         listed[resource] = [] if isinstance(found, Refused) else found.items
         revision = revision or ("" if isinstance(found, Refused) else found.revision)
     for wire in listed[QUEUES]:
@@ -101,7 +101,7 @@ def survey(served: Collection[str], settings: Settings = DEFAULTS) -> Generator[
     for wire in listed[POD_GROUPS]:
         queues.group_applied(wire)
     if isinstance(pods, Refused):
-        gaps.insert(0, _gap(PODS, pods))
+        gaps.insert(0, gap_of(PODS, pods))
         known: list[Pod] = []
     else:
         known = pods.items
@@ -114,19 +114,20 @@ def survey(served: Collection[str], settings: Settings = DEFAULTS) -> Generator[
     return Survey(queues, specs, revision, len(known), {**problems, **queues.problems()}, strays, tuple(gaps))
 
 
-def _at(resource: Resource, revision: str) -> Asking:
+def list_at(resource: Resource, revision: str) -> Asking:
+    """As of a revision, if the server still has it."""
     path = resource.collection()
     if revision:
         exact = {"resourceVersion": revision, "resourceVersionMatch": "Exact"}
         found = yield from list_all(path, _decode, exact)
-        if not isinstance(found, Refused) or found.status in (_FORBIDDEN, _NOT_FOUND):
+        if not isinstance(found, Refused) or found.status in (FORBIDDEN, _NOT_FOUND):
             return found
     return (yield from list_all(path, _decode))
 
 
-def _gap(resource: Resource, refused: Refused) -> Gap:
+def gap_of(resource: Resource, refused: Refused) -> Gap:
     named = resource.plural + (f".{resource.group}" if resource.group else "")
-    if refused.status == _FORBIDDEN:
+    if refused.status == FORBIDDEN:
         return Gap(
             resource.plural, refused.text, f"list {named}" + (" in all namespaces" if resource.namespaced else "")
         )

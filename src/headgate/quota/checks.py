@@ -6,13 +6,20 @@ again, not before the check said. Rejected: it is deactivated. Evicted for whate
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import msgspec
 
+from headgate.kube import conditions
 from headgate.quota import names
 from headgate.quota.cluster_queue import ClusterQueue
 from headgate.quota.workload import Admission, CheckState, Workload
+
+
+def is_check_active(check: Mapping[str, Any]) -> bool:
+    """Whether an AdmissionCheck says that its controller is at work."""
+    return conditions.is_true((check.get("status") or {}).get("conditions"), "Active")
 
 
 def required_checks(queue: ClusterQueue, admission: Admission | None) -> frozenset[str]:

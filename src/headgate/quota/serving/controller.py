@@ -19,6 +19,7 @@ from headgate.owners.effects import Answer, Effect, Get, Patch
 from headgate.owners.latest import Latest
 from headgate.owners.served import Served
 from headgate.quota import effects, names
+from headgate.quota.checks import is_check_active
 from headgate.quota.engine import Engine, Settings
 from headgate.quota.kinds.names import (
     ADMISSION_CHECKS,
@@ -133,9 +134,7 @@ class Quota(Controller):
         ]
 
     def _check_applied(self, obj: Object, now_s: float) -> Asked:
-        found = (obj.get("status") or {}).get("conditions") or ()
-        is_active = any(each.get("type") == "Active" and each.get("status") == "True" for each in found)
-        return self._engine.check_applied(obj["metadata"]["name"], is_active, now_s)
+        return self._engine.check_applied(obj["metadata"]["name"], is_check_active(obj), now_s)
 
     def _namespace_applied(self, obj: Object, now_s: float) -> Asked:
         metadata = obj["metadata"]

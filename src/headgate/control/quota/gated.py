@@ -1,0 +1,122 @@
+"""Who is held back by a gate before quota is asked for: jobs without a Workload, and Workloads that may not have quota.
+
+``scheduling-gated-by`` (KEP-6915) leaves no Workload behind that somebody would find in a queue, so jobs are looked for
+themselves, in the kinds that may have the annotation. Lists are read page by page, and only those that are gated are
+kept. A generator that yields requests and is sent answers; what the gates mean is told in ``docs/gated-jobs.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Generator, Iterable
+from typing import Any, Final
+
+import msgspec
+
+from headgate.client.listing import Page, Refused, list_all
+from headgate.client.transport import Request, Response
+from headgate.control.survey import Gap, gap_of
+from headgate.jobs.gating import gate_of
+from headgate.jobs.kind import at
+from headgate.jobs.names import QUEUE_NAME
+from headgate.jobs.workload import gates_of
+from headgate.kube.references import owner_references
+from headgate.kube.resource import DEPLOYMENTS, JOBS, PODS, REPLICA_SETS, STATEFUL_SETS, Resource
+from headgate.quota import names
+from headgate.quota.kinds.names import WORKLOADS
+from headgate.quota.listing import owners_of
+from headgate.quota.workload import Workload, read_workload
+
+Wire = dict[str, Any]
+
+KINDS: Final[dict[Resource, str]] = {
+    JOBS: "job.batch",
+    PODS: "pod",
+    DEPLOYMENTS: "deployment.apps",
+    REPLICA_SETS: "replicaset.apps",
+    STATEFUL_SETS: "statefulset.apps",
+}
+"""Where a gate may be, and how kubectl calls it."""
+CREATION: Final = "its Workload"
+ADMISSION: Final = "admission"
+
+_decode: Final = msgspec.json.Decoder(Page[Wire]).decode
+
+
+class Gated(msgspec.Struct, frozen=True):
+    """``holds``: what does not happen while the gate is there. ``created``: a wire timestamp; they sort as text."""
+
+    namespace: str
+    type: str
+    name: str
+    gate: str
+    holds: str
+    queue: str
+    created: str
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        return self.created, self.namespace, self.type, self.name
+
+
+class Found(msgspec.Struct, frozen=True):
+    gated: tuple[Gated, ...]
+    gaps: tuple[Gap, ...] = ()
+
+
+def find_gated(namespace: str, kinds: Collection[Resource] = tuple(KINDS)) -> Generator[Request, Response, Found]:
+    """The oldest first; in all namespaces if none is named."""
+    where = namespace or None
+    gaps: list[Gap] = []
+    listed = yield from list_all(WORKLOADS.collection(where), _decode)
+    if isinstance(listed, Refused):
+        gaps.append(gap_of(WORKLOADS, listed))
+        workloads: list[Wire] = []
+    else:
+        workloads = listed.items
+    served = frozenset(owner.get("uid") for each in workloads for owner in owner_references(each))
+    found = [each for wire in workloads for each in _of_workload(wire)]
+    for resource in kinds:
+        jobs = yield from list_all(resource.collection(where), lambda body: _gated_in(_decode(body)))
+        if isinstance(jobs, Refused):
+            gaps.append(gap_of(resource, jobs))
+        else:
+            found += _of_jobs(KINDS[resource], jobs.items, served)
+    return Found(tuple(sorted(found, key=lambda each: each.order)), tuple(gaps))
+
+
+def _gated_in(page: Page[Wire]) -> Page[Wire]:
+    return Page(page.metadata, [each for each in page.items if gate_of(each) and not _is_over(each)])
+
+
+def _of_jobs(type_: str, jobs: Iterable[Wire], served: Collection[str | None]) -> list[Gated]:
+    """A job that has a Workload is not held back: it was admitted before, or the feature gate is off."""
+    return [
+        Gated(
+            job["metadata"].get("namespace", ""),
+            type_,
+            job["metadata"]["name"],
+            gate_of(job) or "",
+            CREATION,
+            str(at(job, ("metadata", "labels", QUEUE_NAME)) or ""),
+            job["metadata"].get("creationTimestamp") or "",
+        )
+        for job in jobs
+        if job["metadata"].get("uid") not in served
+    ]
+
+
+def _of_workload(wire: Wire) -> list[Gated]:
+    """As the job that it is of, if there is one."""
+    gates, read = gates_of(wire), read_workload(wire)
+    if not gates or not isinstance(read, Workload) or read.is_finished or read.has(names.QUOTA_RESERVED):
+        return []
+    owner = next(iter(owners_of(wire)), None)
+    type_, name = ("workload", read.name) if owner is None else (owner.type, owner.name)
+    created = wire["metadata"].get("creationTimestamp") or ""
+    return [Gated(read.namespace, type_, name, gates, ADMISSION, read.queue, created)]
+
+
+def _is_over(job: Wire) -> bool:
+    told = at(job, ("status", "conditions")) or ()
+    has_ended = any(each.get("type") in ("Complete", "Failed") and each.get("status") == "True" for each in told)
+    return has_ended or at(job, ("status", "phase")) in ("Succeeded", "Failed")

@@ -1,0 +1,138 @@
+"""One line for each workload, in the columns of ``kueuectl list workload``: whose it is, where it stands, since when.
+
+Read off the engine's view; nothing is decided. Why a workload waits is ``explaining.py``'s; how lines look on a screen
+is ``cli/workloads.py``'s.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Literal
+
+import msgspec
+
+from headgate.kube.references import group_kind_of, owner_references
+from headgate.quota import names
+from headgate.quota.engine import Engine
+from headgate.quota.workload import Workload, read_workload
+
+Wire = Mapping[str, Any]
+State = Literal["pending", "quotareserved", "admitted", "finished"]
+
+STATES: Final[tuple[State, ...]] = ("pending", "quotareserved", "admitted", "finished")
+
+
+class Owner(msgspec.Struct, frozen=True):
+    """``type``: as kubectl takes it, such as ``job.batch``."""
+
+    type: str
+    name: str
+
+
+class Row(msgspec.Struct, frozen=True, omit_defaults=True):
+    """``position``: how many of its LocalQueue come before it, ``place``: how many of its ClusterQueue; None if it
+    stands in no line. ``reason``: of the condition that keeps it from the next state. Moments are in seconds."""
+
+    namespace: str
+    name: str
+    state: State
+    owners: tuple[Owner, ...] = ()
+    local_queue: str = ""
+    cluster_queue: str = ""
+    position: int | None = None
+    place: int | None = None
+    priority: int = 0
+    reason: str = ""
+    message: str = ""
+    created_s: float = 0.0
+    admitted_s: float | None = None
+    finished_s: float | None = None
+
+
+class Places:
+    """Who stands where in line; each ClusterQueue is put in order once, when somebody asks."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._lines: dict[str, dict[str, tuple[int, int]]] = {}
+
+    def of(self, key: str) -> tuple[int, int] | None:
+        """How many of its LocalQueue, and of its ClusterQueue, come before it."""
+        waiter = self._engine.queueing.get(key)
+        if waiter is None:
+            return None
+        if waiter.queue not in self._lines:
+            before: Counter[str] = Counter()
+            line = self._lines[waiter.queue] = {}
+            for place, each in enumerate(self._engine.queueing.waiters(waiter.queue)):
+                line[each.key] = before[each.workload.queue_key], place
+                before[each.workload.queue_key] += 1
+        return self._lines[waiter.queue].get(key)
+
+
+def rows(engine: Engine, workloads: Iterable[Wire], knows_places: bool = True) -> list[Row]:
+    """By namespace and name. ``knows_places``: whether the engine has heard of everybody who waits."""
+    places = Places(engine)
+    found = (_row(engine, wire, places if knows_places else None) for wire in workloads)
+    return sorted(found, key=lambda row: (row.namespace, row.name))
+
+
+def state_of(workload: Workload) -> State:
+    if workload.is_finished:
+        return "finished"
+    if workload.has(names.ADMITTED):
+        return "admitted"
+    return "quotareserved" if workload.has(names.QUOTA_RESERVED) else "pending"
+
+
+def owners_of(wire: Wire) -> tuple[Owner, ...]:
+    found = []
+    for reference in owner_references(wire):
+        group, kind = group_kind_of(reference)
+        found.append(Owner(f"{kind.lower()}.{group}" if group else kind.lower(), str(reference.get("name", ""))))
+    return tuple(sorted(found, key=lambda each: (each.type, each.name)))
+
+
+def _row(engine: Engine, wire: Wire, places: Places | None) -> Row:
+    metadata = wire.get("metadata") or {}
+    read = read_workload(wire)
+    if isinstance(read, str):
+        return Row(metadata.get("namespace", ""), metadata.get("name", ""), "pending", owners_of(wire), message=read)
+    state = state_of(read)
+    local = engine.world.local_queues.get(read.queue_key)
+    place = places.of(read.key) if places is not None and state == "pending" else None
+    reason, message = why(read, state)
+    admitted, finished = read.conditions.get(names.ADMITTED), read.conditions.get(names.FINISHED)
+    return Row(
+        read.namespace,
+        read.name,
+        state,
+        owners_of(wire),
+        read.queue,
+        read.admission.cluster_queue if read.admission is not None else "" if local is None else local.cluster_queue,
+        None if place is None else place[0],
+        None if place is None else place[1],
+        read.priority,
+        reason,
+        message,
+        read.created_s,
+        admitted.since_s if admitted is not None and admitted.is_true else None,
+        finished.since_s if finished is not None and finished.is_true else None,
+    )
+
+
+_TELLING: Final[Mapping[State, str]] = {
+    "pending": names.QUOTA_RESERVED,
+    "quotareserved": names.ADMITTED,
+    "finished": names.FINISHED,
+}
+
+
+def why(workload: Workload, state: State) -> tuple[str, str]:
+    """The reason and message of what keeps it where it is, as its conditions tell; nothing if they do not."""
+    if state != "finished" and workload.has(names.EVICTED):
+        evicted = workload.conditions[names.EVICTED]
+        return evicted.reason, evicted.message
+    found = workload.conditions.get(_TELLING.get(state, ""))
+    return ("", "") if found is None else (found.reason, found.message)
