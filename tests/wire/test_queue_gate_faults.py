@@ -46,12 +46,14 @@ def test_a_leader_that_was_stopped_lets_nobody_in_any_more_when_it_goes_on(
     server: EmbeddedServer, tmp_path: Path
 ) -> None:
     wires = [FaultyWire(server, tmp_path) for _ in range(2)]
-    with queues.load(server, 90) as made:
+    with queues.load(server, 120) as made:
+        made.allowed = 40  # what is left for the other one must not be done before it is there
         leader = SchedulerProcess(wires[0], tmp_path / "first.log")
         try:
             made.wait_until(10, leader)
             other = SchedulerProcess(wires[1], tmp_path / "second.log")
             try:
+                made.allowed = made.count
                 made.wait_for_work(promised=False)
 
                 def taken_over() -> None:
