@@ -31,6 +31,8 @@ class Run:
         self._saved: dict[str, Any] = {}
         self._watches: dict[str, Watch] = {}
         self._made: list[str] = []
+        self.unmet: list[Step] = []
+        """Those that waited for an answer which never came."""
 
     def run(self, case: Case) -> list[Seen]:
         try:
@@ -88,6 +90,8 @@ class Run:
         while not _awaited(step, answer) and time.monotonic() < deadline_s:
             time.sleep(0.05)
             answer = self._server.request(step.method, path, headers, body)
+        if not _awaited(step, answer):
+            self.unmet.append(step)
         self._remember(step, path, answer)
         normal = seen(answer, self._normaliser)
         return Seen(normal.status, normal.headers, sorted_causes(normal.body)) if step.unordered else normal

@@ -86,12 +86,16 @@ class Load(threading.Thread):
         self.audit = QueueAudit(server, ROOM, TREE)
 
     def run(self) -> None:
-        while not self._closed:
-            moves = self._moves()
-            if not moves:
-                time.sleep(0.005)
-                continue
-            self._chance.choice(moves)()
+        try:
+            while not self._closed:
+                moves = self._moves()
+                if not moves:
+                    time.sleep(0.005)
+                    continue
+                self._chance.choice(moves)()
+        except Exception as problem:
+            self.audit.problems.append(f"no more pods come: {problem!r}")
+            raise
 
     def _moves(self) -> list[Callable[[], None]]:
         moves: list[Callable[[], None]] = []
@@ -174,7 +178,18 @@ class Load(threading.Thread):
 
     def wait_until(self, bound: int, scheduler: Process) -> None:
         """Until so many got a node, or something is wrong."""
-        wait_for(lambda: self.audit.bound >= bound or self.audit.problems, scheduler, PATIENCE_S)
+        self._wait_for(lambda: self.audit.bound >= bound, scheduler)
+
+    def _wait_for(self, what: Callable[[], bool], scheduler: Process) -> None:
+        """Or until something is wrong; who waits in vain is told how things stand."""
+        try:
+            wait_for(lambda: what() or self.audit.problems, scheduler, PATIENCE_S)
+        except AssertionError as problem:
+            audit = self.audit
+            counts = {"waiting": audit.waiting(), "promised": audit.promised(), "running": audit.running()}
+            stand = ", ".join(f"{len(pods)} {name}" for name, pods in counts.items())
+            told = f"{self.created} of {self.allowed} created, {audit.bound} bound, {stand}; in use {dict(audit.used)}"
+            raise AssertionError(f"{told}\n{problem}") from None
 
     def wait_for_work(self, *, promised: bool) -> None:
         """Until somebody has a promise and no node, or there is room for somebody who waits; or that was missed."""
@@ -187,12 +202,12 @@ class Load(threading.Thread):
     def judge(self, scheduler: Process) -> None:
         """With nothing ending any more whoever fits gets in; then all others, as room is made."""
         audit = self.audit
-        wait_for(lambda: self.created == self.count or audit.problems, scheduler, PATIENCE_S)
+        self._wait_for(lambda: self.is_done, scheduler)
         self.ends = False
-        wait_for(lambda: self.is_full or audit.problems, scheduler, PATIENCE_S)
+        self._wait_for(lambda: self.is_full, scheduler)
         self._compare()
         self.ends = True
-        wait_for(lambda: audit.problems or (self.is_done and not audit.pods), scheduler, PATIENCE_S)
+        self._wait_for(lambda: self.is_done and not audit.pods, scheduler)
         self._compare()
         self.close()
         audit.finish()
