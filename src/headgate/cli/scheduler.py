@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from headgate.cli.plugins import Build, Found, find_plugins
 from headgate.cli.scheduler_config import read_configuration
+from headgate.jobs.names import MANAGED, POD_SET, QUEUE_NAME
 from headgate.kube.features import Features
 from headgate.scheduling.admitting import Queueing
 from headgate.scheduling.cluster import Cluster
@@ -26,6 +27,8 @@ from headgate.scheduling.scheduler import Scheduler
 Complain = Callable[[str], None]
 Make = Callable[[Complain], Scheduler]
 
+_BY_QUOTA: Final = (MANAGED, QUEUE_NAME, POD_SET)
+"""Labels of pods that were given quota which others may still be about to leave."""
 _HEADER: Final = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 
 
@@ -60,7 +63,7 @@ def maker(configuration: Configuration, found: Found, features: Features) -> Mak
 
     def make(complain: Complain) -> Scheduler:
         metrics = Metrics(time.perf_counter, day=time.time)
-        return Scheduler(configuration, makers, report=complain, metrics=metrics, queueing=queueing)
+        return Scheduler(configuration, makers, complain, metrics, queueing, _BY_QUOTA)
 
     try:
         make(lambda problem: None)

@@ -37,5 +37,8 @@ ROLE_HASH: Final = f"{GROUP}/role-hash"
 SUSPENDING_PARENT: Final = f"{GROUP}/pod-suspending-parent"
 IS_GROUP_WORKLOAD: Final = f"{GROUP}/is-group-workload"
 
+POD_SET: Final = f"{GROUP}/podset"
+"""A label of pods: which of their Workload's pod sets they are of."""
+
 POD_PRIORITY_CLASSES: Final = Resource("scheduling.k8s.io", "v1", "priorityclasses", namespaced=False)
 COMPONENT: Final = "kueue-job-controller"

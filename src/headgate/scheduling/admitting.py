@@ -209,7 +209,7 @@ class Admitting:
         message = self._unsaid.pop(uid, None)
         queued = self._queue.get(uid)
         if message is not None and queued is not None and queued.where not in (Where.IN_FLIGHT, Where.GATED):
-            yield from self._said.failed(self._ungated(queued.pod), message, by_error=False)
+            yield from self._said.failed(self._ungated(queued.pod), message)
 
     def _ungated(self, pod: Pod) -> Pod:
         """As the watch will show it in a moment."""

@@ -11,7 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+import msgspec
+
 from headgate.capacity.queues import Company
+from headgate.kube import conditions
+from headgate.kube.timestamps import format_time
 from headgate.scheduling import events, telling
 from headgate.scheduling.admitting import Admitting
 from headgate.scheduling.bindings import Bindings, Failure, Step, Way
@@ -20,6 +24,7 @@ from headgate.scheduling.contract import Placement, Rejection, Unplaced
 from headgate.scheduling.cycle import Cycle
 from headgate.scheduling.effects import Effect, Result
 from headgate.scheduling.events import Event
+from headgate.scheduling.leaving import WAITING_FOR_ROOM
 from headgate.scheduling.metrics import ERROR, SCHEDULED, UNSCHEDULABLE, Metrics
 from headgate.scheduling.plugins.queue_allocation import QueueAllocation
 from headgate.scheduling.pod import Pod
@@ -30,6 +35,7 @@ from headgate.scheduling.queued import Queued
 from headgate.scheduling.together import Together, place_together
 
 _GATES: Final = "SchedulingGates"
+_LEAVING: Final = "TerminatingPods"
 _UNGATED: Final = events.on(events.UNSCHEDULABLE_POD, events.POD_GATES_ELIMINATED)
 _NOT_WHOLE: Final = Rejection("Gang", "not all pods of its group may be tried now")
 # The pod may be on its node for all that these answers say: its room stays taken until the watch shows where it is, or
@@ -76,7 +82,7 @@ class Attempts:
             return self._attempt_together(queued, company, now_s)
         clock = self._metrics.clock
         began_s = clock()
-        outcome = self._cycles[pod.scheduler_name].place(pod)
+        outcome = self._cycles[pod.scheduler_name].place(pod, lambda found: self._wait(pod, found, now_s))
         took_s = clock() - began_s
         self._metrics.decided(took_s)
         if isinstance(outcome, Placement):
@@ -87,6 +93,24 @@ class Attempts:
         if outcome.nominated is not None:
             self._metrics.preempted(len(outcome.nominated.victims))
         return self._unplaced(queued, outcome, now_s)
+
+    def _wait(self, pod: Pod, unplaced: Unplaced, now_s: float) -> Unplaced | None:
+        """For the room that is being left somewhere, if the pod is one that does."""
+        room = self._cluster.leaving.find(pod, self._cycles[pod.scheduler_name], now_s)
+        if room is None:
+            return None
+        by = "" if room.last.gone_by_s is None else f" by {format_time(room.last.gone_by_s)}"
+        message = (
+            f"{unplaced.message} Node {room.node_name} will have room when pods that terminate there are gone{by}."
+        )
+        again = Rejection(_LEAVING, message, look_again_s=room.until_s - now_s)
+        return msgspec.structs.replace(
+            unplaced,
+            message=message,
+            rejections=(*unplaced.rejections, again),
+            promise=room.node_name,
+            awaits_room=True,
+        )
 
     def _attempt_together(self, queued: Queued[Pod], company: Company, now_s: float) -> list[Effect]:
         """Whoever of a group comes up first takes others along until enough of them have nodes; or none gets one."""
@@ -134,11 +158,27 @@ class Attempts:
     def _unplaced(self, queued: Queued[Pod], outcome: Unplaced, now_s: float) -> list[Effect]:
         rejections = () if outcome.is_error else outcome.rejections
         effects: list[Effect] = []
+        promise = outcome.promise
         if outcome.nominated is not None:
             effects = self.carry_out(self._preempting.begin(queued.pod, outcome.nominated), now_s)
-        return effects + self._failed(
-            queued, outcome.message, rejections, now_s, outcome.promise, by_error=outcome.is_error
-        )
+        elif outcome.awaits_room:
+            effects = self._crowd_out(queued.pod, outcome.promise or "", now_s)
+        elif promise is None and self._conditions.reason(queued.pod) == WAITING_FOR_ROOM:
+            promise = ""  # nobody leaves in time any more
+        reason = conditions.SCHEDULER_ERROR if outcome.is_error else conditions.UNSCHEDULABLE
+        reason = WAITING_FOR_ROOM if outcome.awaits_room else reason
+        return effects + self._failed(queued, outcome.message, rejections, now_s, promise, reason)
+
+    def _crowd_out(self, pod: Pod, node_name: str, now_s: float) -> list[Effect]:
+        """Less important pods that were promised the node were not counted: they look again whether there is room
+        beside this one."""
+        effects: list[Effect] = []
+        for each in self._queue.nominations.on_node(node_name):
+            if each.priority < pod.priority and self._conditions.reason(each) == WAITING_FOR_ROOM:
+                self._queue.nominate(each, "")
+                effects += self._conditions.promised(each, "")
+                self._queue.activate([each.uid], now_s)
+        return effects
 
     def _failed(
         self,
@@ -147,22 +187,22 @@ class Attempts:
         rejections: Sequence[Rejection],
         now_s: float,
         promise: str | None = "",
-        *,
-        by_error: bool | None = None,
+        reason: str = "",
     ) -> list[Effect]:
-        """``by_error``: whether it was an error, if that is not to be told from there being no rejections."""
+        """Without a ``reason`` it was an error if there are no rejections."""
         self._admitting.unplaced(queued.pod)
         if self._queue.fail(queued, rejections, now_s) is None:
             return []  # it is gone, or has a node
         pod = queued.pod
         if promise is not None:
             self._queue.nominate(pod, promise)
-        is_error = not rejections if by_error is None else by_error
-        makes_room = not is_error and self._preempting.is_making_room(pod, now_s)
-        if makes_room:
+        reason = reason or (conditions.UNSCHEDULABLE if rejections else conditions.SCHEDULER_ERROR)
+        is_shortage = reason == conditions.UNSCHEDULABLE
+        makes_room = is_shortage and self._preempting.is_making_room(pod, now_s)
+        if makes_room or reason == WAITING_FOR_ROOM:
             self._admitting.hold_back(pod)
-        too_early = makes_room or (not is_error and self._admitting.puts_off(pod, message))
-        told = self._conditions.failed(pod, message, by_error=is_error, nominated_node=promise, too_early=too_early)
+        too_early = makes_room or (is_shortage and self._admitting.puts_off(pod, message))
+        told = self._conditions.failed(pod, message, reason, nominated_node=promise, too_early=too_early)
         return [*told, telling.failed(pod, message)]
 
     def carry_out(self, steps: Iterable[Step], now_s: float) -> list[Effect]:

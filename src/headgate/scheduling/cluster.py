@@ -7,12 +7,13 @@ Who watches the API and tells us is ``control/scheduler/``; which pod is where, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Protocol, runtime_checkable
 
 from headgate.kube.resource import Resource
 from headgate.scheduling.budgets import Budgets
 from headgate.scheduling.events import Event
+from headgate.scheduling.leaving import Leaving
 from headgate.scheduling.namespaces import Namespaces
 from headgate.scheduling.nodes import NodeMatrix
 from headgate.scheduling.preemptions import Preemptions
@@ -36,11 +37,13 @@ class Part(Protocol):
 
 
 class Cluster:
-    def __init__(self, capacity: int = 64) -> None:
+    def __init__(self, capacity: int = 64, spared: Collection[str] = ()) -> None:
+        """``spared``: labels of pods that are no shortage while room is being left (``leaving.py``)."""
         self.matrix = NodeMatrix(capacity)
         self.namespaces = Namespaces()
         self.budgets = Budgets()
         self.preemptions = Preemptions()
+        self.leaving = Leaving(spared)
         self.victim_rules: dict[str, VictimRule] = {}
         self.selectors = Selectors()
         self.storage = Storage()

@@ -375,3 +375,5 @@ class Unplaced(msgspec.Struct, frozen=True):
     nominated: Nominated | None = None
     promise: str | None = ""
     """The node that the pod is promised from now on; ``None`` lets an earlier promise stand."""
+    awaits_room: bool = False
+    """There will be room soon, without anybody else having to go: it is no shortage."""

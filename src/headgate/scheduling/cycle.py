@@ -9,7 +9,7 @@ Which pod is next is the queue's business, writing the decision down the shell's
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Final
 
 import msgspec
@@ -80,14 +80,15 @@ class Cycle:
 
     # -- deciding -----------------------------------------------------------------------------------------------------
 
-    def place(self, pod: Pod) -> Outcome:
-        """Decide, and count the pod in where it goes."""
+    def place(self, pod: Pod, wait: Callable[[Unplaced], Unplaced | None] = lambda unplaced: None) -> Outcome:
+        """Decide, and count the pod in where it goes. ``wait`` may say that there will be room without more ado: then
+        nobody looks for another way out."""
         self._watch.begin()
         outcome = self.decide(pod)
         if isinstance(outcome, Placement):
             self.matrix.assume(pod, NodeIndex(outcome.row))
         elif outcome.rejections and not outcome.is_error and not pod.shape.problem:
-            outcome = self._look_for_a_way_out(pod, outcome)
+            outcome = wait(outcome) or self._look_for_a_way_out(pod, outcome)
         self._watch.end()
         return outcome
 

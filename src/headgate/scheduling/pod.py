@@ -64,6 +64,8 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     """Kind and name of the controller, if it is one whose selector says what the pod's siblings are."""
     grace_s: float = GRACE_S
     """How long it may take to go once it was told to."""
+    gone_by_s: float | None = None
+    """By when it has to be gone, in seconds since 1970, if it was told to go: its deletion timestamp."""
 
     @property
     def key(self) -> str:
@@ -87,6 +89,7 @@ def _read(wire: Mapping[str, Any], shapes: Shapes, annotations: Collection[str])
     labels = {intern(name): intern(value) for name, value in (metadata.get("labels") or {}).items()}
     held = held_spec(wire, "requests") if any(status.get(each) for each in _REPORTS) else spec
     created = parse_time(metadata.get("creationTimestamp") or "")
+    gone_by = parse_time(metadata.get("deletionTimestamp") or "")
     return Pod(
         uid=metadata["uid"],
         namespace=namespace,
@@ -111,6 +114,7 @@ def _read(wire: Mapping[str, Any], shapes: Shapes, annotations: Collection[str])
         disruption=_read_disruption(status.get("conditions")),
         owner=_read_owner(metadata.get("ownerReferences") or ()),
         grace_s=GRACE_S if (grace_s := spec.get("terminationGracePeriodSeconds")) is None else float(grace_s),
+        gone_by_s=None if isinstance(gone_by, str) else float(gone_by),
     )
 
 

@@ -60,9 +60,12 @@ class Scheduler:
         report: Callable[[str], None] = lambda problem: None,
         metrics: Metrics | None = None,
         queueing: Queueing = ENABLED,
+        spared: Collection[str] = (),
     ) -> None:
+        """``spared``: labels of pods that wait for pods to end before they are called a shortage."""
         self.metrics = metrics or Metrics()
-        self.cluster = Cluster()
+        self.cluster = Cluster(spared=spared)
+        self._day = queueing.day
         by_queues = {each.name: each.queues for each in configuration.profiles if each.queues is not None}
         queues, lifts = Queues(next(iter(by_queues.values()), SETTINGS)), Lifts()
         allocation = QueueAllocation(queues, lifts, enabled=queueing.enabled)
@@ -146,6 +149,7 @@ class Scheduler:
         matrix = self.cluster.matrix
         self._conditions.forget(uid)
         self._preempting.forget(uid)
+        self.cluster.leaving.removed(uid)
         self._owed += self._attempts.settle(uid, now_s)
         self._admitting.gone(uid)
         self.queue.delete(uid, now_s)
@@ -166,6 +170,8 @@ class Scheduler:
         old = None if row is None else matrix.pods_on(row)[pod.uid]
         was_assumed = matrix.is_assumed(pod.uid)
         matrix.pod_applied(pod)
+        if pod.gone_by_s is not None:
+            self.cluster.leaving.applied(pod, now_s + pod.gone_by_s - self._day())
         happened = [Event(events.ASSIGNED_POD, events.ADD, new=pod)]
         if old is not None and old.node_name != pod.node_name:
             happened.insert(0, Event(events.ASSIGNED_POD, events.DELETE, old=old))

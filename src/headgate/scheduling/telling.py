@@ -55,15 +55,14 @@ class Conditions:
         self,
         pod: Pod,
         message: str,
+        reason: str = conditions.UNSCHEDULABLE,
         *,
-        by_error: bool,
         nominated_node: str | None = None,
         too_early: bool = False,
     ) -> Iterator[Effect]:
         """``nominated_node`` is what the pod is promised from now on; ``None`` leaves that as it is. ``too_early``: the
         pod has gates for all that is known."""
         promise = nominated_node if self._is_new(pod, nominated_node) else None
-        reason = conditions.SCHEDULER_ERROR if by_error else conditions.UNSCHEDULABLE
         says = Scheduled("False", reason, message, pod.generation)
         is_news = not pod.gates and not too_early and says != self._told.get(pod.uid, pod.scheduled)
         if not is_news and promise is None:
@@ -80,6 +79,11 @@ class Conditions:
         if says != self._told.get(pod.uid, pod.scheduled) and not (pod.gates and reason == conditions.UNSCHEDULABLE):
             self._told[pod.uid] = says
             yield SetStatus(pod, _condition(says))
+
+    def reason(self, pod: Pod) -> str:
+        """Why the pod has no node, as was last said of it."""
+        says = self._told.get(pod.uid, pod.scheduled)
+        return "" if says is None else says.reason
 
     def promised(self, pod: Pod, nominated_node: str) -> Iterator[Effect]:
         """Another node, or none, with nothing else to say."""

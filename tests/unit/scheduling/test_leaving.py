@@ -1,0 +1,211 @@
+"""A pod with quota whose room is being left is promised the node, and is no shortage until those who leave are overdue.
+
+Pods of the default profile: `a` and `b` have room for one each, and one each that was told to end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from clusters import a_node, a_pod
+from headgate.kube.timestamps import format_time
+from headgate.scheduling.admitting import Queueing
+from headgate.scheduling.effects import Preempt, SetStatus
+from headgate.scheduling.leaving import LATE_S, WAITING_FOR_ROOM
+from headgate.scheduling.scheduler import Scheduler
+from unit.scheduling.world import World, configured
+
+Object = dict[str, Any]
+
+QUOTA = "kueue.x-k8s.io/managed"
+DAY_S = 1_700_000_000.0
+
+
+class LeavingWorld(World):
+    """The day is as far along as the story is."""
+
+    def __init__(self, *nodes: str, **document: Any) -> None:
+        super().__init__()
+        self.nodes = nodes
+        self.begin(**document)
+
+    def begin(self, **document: Any) -> None:
+        """A scheduler that knows the nodes and nothing else."""
+        read, makers = configured((), **document)
+        queueing = Queueing(day=lambda: DAY_S + self.now_s)
+        self.scheduler = Scheduler(read, makers, self.problems.append, queueing=queueing, spared=(QUOTA,))
+        for node in self.nodes:
+            self.scheduler.node_applied(a_node(node, cpu="1"), self.now_s)
+
+    @property
+    def promises(self) -> dict[str, str]:
+        found = (each for each in self.effects if isinstance(each, SetStatus))
+        return {each.pod.name: each.nominated_node for each in found if each.nominated_node is not None}
+
+    @property
+    def reasons(self) -> dict[str, str]:
+        return {name: text.partition(":")[0] for name, text in self.statuses.items()}
+
+    def leaves(self, name: str, node: str, in_s: float, **spec: Any) -> None:
+        pod = a_pod(name, {"cpu": "1"}, **spec)
+        pod["metadata"]["deletionTimestamp"] = format_time(DAY_S + self.now_s + in_s)
+        self.show_bound(pod, node)
+
+    def comes(self, name: str, cpu: str = "1", labels: Sequence[str] = (QUOTA,), **spec: Any) -> Object:
+        pod = a_pod(name, {"cpu": cpu}, labels=dict.fromkeys(labels, "true"), **spec)
+        self.show(pod)
+        return pod
+
+
+def test_a_pod_with_quota_is_promised_the_node_that_is_being_left_and_is_no_shortage() -> None:
+    world = LeavingWorld("a")
+    world.leaves("old", "a", 60.0)
+    world.comes("p")
+    world.step()
+    assert (world.reasons, world.promises) == ({"p": WAITING_FOR_ROOM}, {"p": "a"})
+    until = format_time(DAY_S + world.now_s + 60.0)
+    assert world.statuses["p"].endswith(f"Node a will have room when pods that terminate there are gone by {until}.")
+
+
+def test_it_gets_the_node_when_they_are_gone() -> None:
+    world = LeavingWorld("a")
+    world.leaves("old", "a", 60.0)
+    world.comes("p")
+    world.step()
+    world.remove("old")
+    world.step(30.0)
+    assert world.binds == {"p": "a"}
+
+
+def test_when_they_are_overdue_it_is_a_shortage_and_loses_the_promise_without_anything_happening() -> None:
+    world = LeavingWorld("a")
+    world.leaves("old", "a", 60.0)
+    world.comes("p")
+    world.step()
+    world.step(10.0)
+    assert world.scheduler.next_deadline_s() == world.now_s + 50.0 + LATE_S
+    assert not world.step(49.0 + LATE_S)
+    world.step(1.0)
+    assert (world.reasons, world.promises) == ({"p": "Unschedulable"}, {"p": ""})
+
+
+def test_so_is_one_that_may_not_preempt() -> None:
+    """Nobody looks for another way out then, and what was promised would stand."""
+    world = LeavingWorld("a")
+    world.leaves("old", "a", 60.0)
+    world.comes("p", preemptionPolicy="Never")
+    world.step()
+    assert world.promises == {"p": "a"}
+    world.step(60.0 + LATE_S)
+    assert (world.reasons, world.promises) == ({"p": "Unschedulable"}, {"p": ""})
+
+
+def test_two_are_not_promised_the_same_room() -> None:
+    world = LeavingWorld("a", "b")
+    world.leaves("old-a", "a", 60.0)
+    world.leaves("old-b", "b", 30.0)
+    for name in ("p", "q", "r"):
+        world.comes(name)
+    world.step()
+    assert world.promises == {"p": "b", "q": "a"}, "where somebody leaves first"
+    assert world.reasons == {"p": WAITING_FOR_ROOM, "q": WAITING_FOR_ROOM, "r": "Unschedulable"}
+
+
+def test_one_that_is_more_important_comes_first_and_the_other_looks_again() -> None:
+    world = LeavingWorld("a")
+    world.leaves("old", "a", 60.0)
+    world.comes("p")
+    world.step()
+    world.comes("urgent", priority=10)
+    world.step()
+    assert world.promises == {"urgent": "a", "p": ""}
+    assert world.reasons == {"urgent": WAITING_FOR_ROOM, "p": "Unschedulable"}
+
+
+def test_a_pod_without_quota_is_a_shortage_as_on_any_cluster() -> None:
+    world = LeavingWorld("a")
+    world.leaves("old", "a", 60.0)
+    world.comes("p", labels=())
+    world.step()
+    assert (world.reasons, world.promises) == ({"p": "Unschedulable"}, {})
+
+
+def test_room_that_would_not_suffice_is_not_waited_for() -> None:
+    world = LeavingWorld("a")
+    world.leaves("old", "a", 60.0)
+    world.comes("p", "2")
+    world.step()
+    assert world.reasons == {"p": "Unschedulable"}
+
+
+def test_nobody_has_to_go_for_a_pod_whose_room_is_being_left() -> None:
+    world = LeavingWorld("a", "b")
+    world.leaves("old", "a", 60.0)
+    world.show_bound(a_pod("lower", {"cpu": "1"}, priority=0), "b")
+    world.comes("p", priority=10)
+    world.step()
+    assert world.promises == {"p": "a"}
+    assert not [each for each in world.effects if isinstance(each, Preempt)]
+
+
+def test_it_waits_for_the_last_of_those_that_it_needs_and_for_no_other() -> None:
+    world = LeavingWorld()
+    world.scheduler.node_applied(a_node("big", cpu="3"), world.now_s)
+    for name, in_s in (("x", 10.0), ("y", 20.0), ("z", 90.0)):
+        world.leaves(name, "big", in_s)
+    world.comes("p", "2")
+    world.step()
+    world.step(10.0)
+    assert world.scheduler.next_deadline_s() == world.now_s + 10.0 + LATE_S
+
+
+def test_a_scheduler_that_starts_anew_says_the_same() -> None:
+    world = LeavingWorld("a")
+    world.leaves("old", "a", 60.0)
+    pod = world.comes("p", preemptionPolicy="Never")
+    world.step()
+    (told,) = (each for each in world.effects if isinstance(each, SetStatus))
+    assert told.condition is not None
+    pod["status"] = {"nominatedNodeName": told.nominated_node, "conditions": [dict(told.condition)]}
+    leaver = a_pod("old", {"cpu": "1"})
+    leaver["metadata"]["deletionTimestamp"] = format_time(DAY_S + world.now_s + 60.0)
+    world.begin()
+    world.show_bound(leaver, "a")
+    world.show(pod)
+    world.step()
+    assert (world.reasons, world.promises) == ({}, {}), "it stands as it is"
+    world.step(60.0 + LATE_S)
+    assert (world.reasons, world.promises) == ({"p": "Unschedulable"}, {"p": ""})
+
+
+def test_a_node_that_will_not_have_the_pod_anyway_is_not_waited_for() -> None:
+    world = LeavingWorld()
+    world.scheduler.node_applied(a_node("cordoned", cpu="1", cordoned=True), world.now_s)
+    world.leaves("old", "cordoned", 60.0)
+    world.comes("p")
+    world.step()
+    assert world.reasons == {"p": "Unschedulable"}
+
+
+def test_of_many_that_wait_each_looks_at_its_own_node_only() -> None:
+    """Nodes that were found full of promises are remembered, so the last pod costs about what the first one does."""
+    names = [f"n{number:03}" for number in range(150)]
+    world = LeavingWorld(*names)
+    for name in names:
+        world.leaves(f"old-{name}", name, 60.0)
+    for number in range(150):
+        world.comes(f"p{number:03}")
+    trials = 0
+    cycle = world.scheduler._attempts._cycles["default-scheduler"]
+    original = cycle.trial
+
+    def counted(pod: Any, row: int) -> Any:
+        nonlocal trials
+        trials += 1
+        return original(pod, row)
+
+    cycle.trial = counted  # type: ignore[method-assign]  # only counted, nothing is replaced
+    world.step(most=200)
+    assert len(set(world.promises.values())) == 150
+    assert trials <= 2 * 150
