@@ -12,7 +12,7 @@ from typing import Final
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client import Histogram as TheirHistogram
 
-from headgate.scheduling.histogram import exponential
+from headgate.kube.exposition import exponential
 from headgate.scheduling.meters import FILTER
 from headgate.scheduling.metrics import SCHEDULED, Metrics
 from headgate.scheduling.podlike import PodLike

@@ -8,9 +8,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headgate.kube.exposition import Histogram, exponential
 from headgate.scheduling.contract import Rejection
 from headgate.scheduling.gate_waits import GATED_PODS, OLDEST, OTHER, WAITS, GateWaits
-from headgate.scheduling.histogram import Histogram, exponential
 from headgate.scheduling.meters import PRE_ENQUEUE, Watch
 from headgate.scheduling.metrics import ERROR, SCHEDULED, UNSCHEDULABLE, Metrics
 from headgate.scheduling.plugins.scheduling_gates import SchedulingGates

@@ -19,9 +19,9 @@ from headgate.capacity.names import GATE, OPT_IN, STAMP
 from headgate.capacity.queues import Company, Held, Queues, Why
 from headgate.capacity.stamp import Stamp, write_stamp
 from headgate.kube import conditions, gates
+from headgate.kube.exposition import Sample
 from headgate.kube.timestamps import format_micro_time
 from headgate.scheduling import events, telling
-from headgate.scheduling.counters import Sample
 from headgate.scheduling.effects import Effect, Result
 from headgate.scheduling.lifting import Lifts
 from headgate.scheduling.pod import Pod

@@ -11,8 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-import msgspec
-
+from headgate.kube.exposition import Sample
 from headgate.scheduling.queued import Where
 
 POD_POPPED: Final = "PodPopped"
@@ -26,12 +25,6 @@ _PENDING: Final[Mapping[Where, str]] = {
     Where.GATED: "gated",
 }
 _INCOMING: Final[Mapping[Where, str]] = {**_PENDING, Where.GATED: "unschedulable"}
-
-
-class Sample(msgspec.Struct, frozen=True, order=True):
-    name: str
-    labels: tuple[tuple[str, str], ...]
-    value: float
 
 
 class Counters:

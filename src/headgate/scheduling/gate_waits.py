@@ -12,8 +12,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from typing import Final
 
-from headgate.scheduling.counters import Sample
-from headgate.scheduling.histogram import Histograms, exponential
+from headgate.kube.exposition import Histograms, Sample, exponential
 from headgate.scheduling.meters import Clock
 from headgate.scheduling.podlike import PodLike
 from headgate.waiting.heap import Heap

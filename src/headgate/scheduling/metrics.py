@@ -12,10 +12,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
+from headgate.kube.exposition import Family, Histograms, Sample, exponential, page
 from headgate.scheduling import gate_waits, queue_metrics
-from headgate.scheduling.counters import Sample
 from headgate.scheduling.gate_waits import GateWaits
-from headgate.scheduling.histogram import Family, Histograms, exponential, page
 from headgate.scheduling.meters import FILTER, POST_FILTER, PRE_FILTER, PRE_SCORE, SCORE, Clock, Watch, no_time
 
 SCHEDULED: Final = "scheduled"

@@ -16,10 +16,11 @@ from typing import Any, Final, Generic
 
 import msgspec
 
+from headgate.kube.exposition import Sample
 from headgate.scheduling import events
 from headgate.scheduling.backoff import BackoffQueue, BackoffRule
 from headgate.scheduling.contract import PreEnqueue, QueueSort, Rejection
-from headgate.scheduling.counters import POD_POPPED, Counters, Sample
+from headgate.scheduling.counters import POD_POPPED, Counters
 from headgate.scheduling.events import Event, Owned
 from headgate.scheduling.gatekeeper import Gatekeeper
 from headgate.scheduling.inflight import Flight, InFlight

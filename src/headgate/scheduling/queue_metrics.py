@@ -13,9 +13,8 @@ from typing import Final
 
 from headgate.capacity.queues import Limits, Queues, Usage
 from headgate.kube.amounts import CPU, MEMORY
-from headgate.scheduling.counters import Sample
+from headgate.kube.exposition import Family, Histograms, Sample, exponential
 from headgate.scheduling.effects import Result
-from headgate.scheduling.histogram import Family, Histograms, exponential
 
 _GATED: Final = "headgate_queue_gated_pods"
 _ADMITTED: Final = "headgate_queue_admitted_pods_total"

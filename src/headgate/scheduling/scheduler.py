@@ -17,6 +17,7 @@ import msgspec
 
 from headgate.capacity.queues import Queues
 from headgate.capacity.settings import DEFAULTS as SETTINGS
+from headgate.kube.exposition import Sample
 from headgate.kube.resource import Resource
 from headgate.scheduling import events, telling
 from headgate.scheduling.admitting import ENABLED, Admitting, Queueing
@@ -25,7 +26,6 @@ from headgate.scheduling.bindings import Bindings
 from headgate.scheduling.cluster import Cluster
 from headgate.scheduling.configuration.values import Configuration
 from headgate.scheduling.contending import Contending
-from headgate.scheduling.counters import Sample
 from headgate.scheduling.cycle import Cycle
 from headgate.scheduling.effects import Effect, Preempt, Result
 from headgate.scheduling.events import Event

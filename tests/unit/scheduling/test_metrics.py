@@ -10,10 +10,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from clusters import Cluster, a_node
 from clusters import a_pod as wire_pod
+from headgate.kube.exposition import Sample, exponential
 from headgate.scheduling.contract import Lineup, Rejection
-from headgate.scheduling.counters import Sample
 from headgate.scheduling.cycle import Cycle
-from headgate.scheduling.histogram import exponential
 from headgate.scheduling.metrics import ERROR, FAMILIES, SCHEDULED, UNSCHEDULABLE, Metrics
 from headgate.scheduling.plugins.priority_sort import PrioritySort
 from headgate.scheduling.queue import SchedulingQueue

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from headgate.kube.exposition import Sample
 from headgate.scheduling.contract import Rejection
-from headgate.scheduling.counters import Sample
 from headgate.scheduling.events import UNSCHEDULABLE_TIMEOUT, on
 from headgate.scheduling.plugins.scheduling_gates import SchedulingGates
 from unit.scheduling.pods import HELPED_BY_NODES, NODE_ADD, PROFILE, Allows, APod, Clocked, a_pod

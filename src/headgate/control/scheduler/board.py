@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from headgate.control.health.answers import Answers, Check, Page
-from headgate.scheduling.histogram import CONTENT_TYPE
+from headgate.kube.exposition import CONTENT_TYPE
 from headgate.scheduling.scheduler import Scheduler
 
 

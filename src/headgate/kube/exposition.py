@@ -1,7 +1,7 @@
-"""Histograms with fixed buckets, and the page they stand on: Prometheus' text format.
+"""Samples, histograms with fixed buckets, and the page they stand on: Prometheus' text format.
 
 An observation is one search among a dozen bounds and two additions. Bounds multiply step by step, as kube-scheduler's
-do, so that the same buckets have the same names to the last digit. What is measured is ``metrics.py``'s business.
+do, so that the same buckets have the same names to the last digit. What is measured is the engines' business.
 """
 
 from __future__ import annotations
@@ -12,12 +12,16 @@ from typing import Final
 
 import msgspec
 
-from headgate.scheduling.counters import Sample
-
 Labels = tuple[tuple[str, str], ...]
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _ESCAPES: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
+
+
+class Sample(msgspec.Struct, frozen=True, order=True):
+    name: str
+    labels: Labels
+    value: float
 
 
 def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
