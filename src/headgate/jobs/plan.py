@@ -7,7 +7,7 @@ on where it was. The order of the rules is Kueue's. Every write names the uid an
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -21,6 +21,7 @@ from headgate.jobs.workload import (
     gates_of,
     has_counts,
     has_pod_sets,
+    has_priority,
     new_workload,
     pod_sets,
     priority,
@@ -67,9 +68,9 @@ _GO_ON: Final = Act(None)
 
 def next_for_orphan(workload: Object, now_s: float) -> Act | None:
     """Its job is gone: it gives back what it holds, and may go."""
-    if not _is_kept(workload):
+    if not is_kept(workload):
         return None
-    if not _has(workload, names.FINISHED):
+    if not has_condition(workload, names.FINISHED):
         return writing.finish(workload, names.OWNER_NOT_FOUND, "The owner of the workload is gone", now_s)
     return writing.release_finalizer(workload)
 
@@ -96,15 +97,15 @@ def next_for_job(kind: JobKind, job: Object, workloads: Sequence[Object], around
 
 def _drop(kind: JobKind, job: Object, workload: Object) -> Act | None:
     """One too many."""
-    if not _is_leaving(workload):
+    if not is_leaving(workload):
         return writing.delete(kind, job, workload)
-    return writing.release_finalizer(workload) if _is_kept(workload) else None
+    return writing.release_finalizer(workload) if is_kept(workload) else None
 
 
 def _finished(case: Case) -> Next:
     outcome = case.kind.outcome(case.job)
-    if case.workload is not None and _has(case.workload, names.FINISHED):
-        if _is_leaving(case.workload) and _is_kept(case.workload):
+    if case.workload is not None and has_condition(case.workload, names.FINISHED):
+        if is_leaving(case.workload) and is_kept(case.workload):
             return writing.release_finalizer(case.workload)
         return _GO_ON
     if outcome is None:
@@ -120,17 +121,17 @@ def _finished(case: Case) -> Next:
 
 def _leaving(case: Case) -> Next:
     """Somebody deletes the Workload: the job stops first."""
-    if case.workload is None or not _is_leaving(case.workload):
+    if case.workload is None or not is_leaving(case.workload):
         return None
     stop = _stop(case, "Workload is deleted")
     if stop is not None:
         return stop
-    return writing.release_finalizer(case.workload) if _is_kept(case.workload) else _GO_ON
+    return writing.release_finalizer(case.workload) if is_kept(case.workload) else _GO_ON
 
 
 def _gated(case: Case) -> Next:
     gate = gate_of(case.job) if case.around.gating else None
-    if gate is None or (case.workload is not None and _has(case.workload, names.QUOTA_RESERVED)):
+    if gate is None or (case.workload is not None and has_condition(case.workload, names.QUOTA_RESERVED)):
         return None  # who was admitted before is not put out
     if case.workload is not None:
         return writing.delete(case.kind, case.job, case.workload)
@@ -161,13 +162,13 @@ def _changed(case: Case) -> Next:
     if not is_suspended(case.kind, job):
         return None if has_counts(workload, wanted) else writing.delete(case.kind, job, workload)
     is_same = has_pod_sets(workload, wanted)
-    if _has(workload, names.QUOTA_RESERVED):
+    if has_condition(workload, names.QUOTA_RESERVED):
         return None if is_same else writing.delete(case.kind, job, workload)
     spec: Object = {} if is_same else {"podSets": wanted}
     if at(workload, ("spec", "queueName")) != queue_of(job):
         spec["queueName"] = queue_of(job)
     told = priority(case.kind, job, case.around.classes)
-    if not isinstance(told, str) and not _has_priority(workload, told):
+    if not isinstance(told, str) and not has_priority(workload, told):
         spec.update({"priorityClassRef": None, **told})
     gates = gates_of(job)
     if not spec and gates == gates_of(workload):
@@ -178,7 +179,7 @@ def _changed(case: Case) -> Next:
 def _reclaimed(case: Case) -> Next:
     """Pods that are done give back their part of the quota before the job ends; what was given back stays so."""
     workload = case.workload
-    if workload is None or not _has(workload, names.QUOTA_RESERVED):
+    if workload is None or not has_condition(workload, names.QUOTA_RESERVED):
         return None
     known = {each["name"]: each["count"] for each in at(workload, ("status", "reclaimablePods")) or ()}
     more = {name: count for name, count in case.kind.reclaimable(case.job).items() if count > known.get(name, 0)}
@@ -188,7 +189,7 @@ def _reclaimed(case: Case) -> Next:
 def _ready(case: Case) -> Next:
     """Whether all pods run, while the Workload is admitted."""
     workload = case.workload
-    if workload is None or not _has(workload, names.ADMITTED) or _has(workload, names.EVICTED):
+    if workload is None or not has_condition(workload, names.ADMITTED) or has_condition(workload, names.EVICTED):
         return None
     known = conditions.find(at(workload, ("status", "conditions")), names.PODS_READY)
     were = known is not None and known.get("status") == "True"
@@ -201,7 +202,7 @@ def _ready(case: Case) -> Next:
 
 def _evicted(case: Case) -> Next:
     workload = case.workload
-    if workload is None or not _has(workload, names.EVICTED):
+    if workload is None or not has_condition(workload, names.EVICTED):
         return None
     why = conditions.find(at(workload, ("status", "conditions")), names.EVICTED) or {}
     stop = _stop(case, str(why.get("message") or "The workload is evicted"))
@@ -209,12 +210,14 @@ def _evicted(case: Case) -> Next:
         return stop
     if case.kind.is_active(case.job):
         return _GO_ON
-    return writing.release(workload, why, case.around.now_s) if _has(workload, names.QUOTA_RESERVED) else _GO_ON
+    return (
+        writing.release(workload, why, case.around.now_s) if has_condition(workload, names.QUOTA_RESERVED) else _GO_ON
+    )
 
 
 def _started(case: Case) -> Next:
     workload, job = case.workload, case.job
-    if workload is None or not _has(workload, names.ADMITTED):
+    if workload is None or not has_condition(workload, names.ADMITTED):
         return _stop(case, "Not admitted by cluster queue")
     if not is_told_to_wait(case.kind, job):
         return None
@@ -250,21 +253,15 @@ _RULES: Final[tuple[Rule, ...]] = (
 )
 
 
-def _has(workload: Object, condition: str) -> bool:
+def has_condition(workload: Object, condition: str) -> bool:
     return conditions.is_true(at(workload, ("status", "conditions")), condition)
 
 
-def _has_priority(workload: Object, told: Object) -> bool:
-    spec: Mapping[str, Any] = workload.get("spec") or {}
-    same = spec.get("priorityClassRef") == told.get("priorityClassRef")
-    return same and (spec.get("priority") or 0) == told["priority"]
-
-
-def _is_leaving(obj: Object) -> bool:
+def is_leaving(obj: Object) -> bool:
     return bool(obj["metadata"].get("deletionTimestamp"))
 
 
-def _is_kept(workload: Object) -> bool:
+def is_kept(workload: Object) -> bool:
     return RESOURCE_IN_USE in (workload["metadata"].get("finalizers") or ())
 
 

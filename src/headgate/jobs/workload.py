@@ -6,7 +6,7 @@ Everything is read from the job and from priority classes; what becomes of a Wor
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -14,6 +14,7 @@ import msgspec
 from headgate.jobs.kind import JobKind, Object, at
 from headgate.jobs.names import POD_PRIORITY_CLASSES, PRIORITY_CLASS, QUEUE_NAME, RESOURCE_IN_USE
 from headgate.kube.references import controller_reference
+from headgate.kube.schema import GroupVersionKind
 from headgate.quota.kinds.names import API_VERSION
 from headgate.quota.names import ADMISSION_GATED_BY, GROUP, JOB_UID_LABEL
 
@@ -29,8 +30,12 @@ class Classes(msgspec.Struct, frozen=True):
 
 
 def workload_name(kind: JobKind, job: Object) -> str:
+    return name_of_workload(kind.kind, job)
+
+
+def name_of_workload(what: GroupVersionKind, job: Object) -> str:
     """Another one for every job there ever was: the uid is in it."""
-    metadata, what = job["metadata"], kind.kind
+    metadata = job["metadata"]
     identity = f"{what.kind}\n{what.group}\n{metadata['name']}\n{metadata['uid']}"
     ending = hashlib.sha1(identity.encode(), usedforsecurity=False).hexdigest()[:_HASH]
     return f"{what.kind.lower()}-{metadata['name']}"[: _MOST_NAME - _HASH - 1] + f"-{ending}"
@@ -58,14 +63,18 @@ _KEPT: Final = ("labels", "annotations")
 
 def priority(kind: JobKind, job: Object, classes: Classes) -> Object | str:
     """The fields of a Workload that tell its priority; or which class is missing."""
+    return priority_by(job, (at(job, (*each.template, "spec", "priorityClassName")) for each in kind.pod_sets), classes)
+
+
+def priority_by(job: Object, of_pods: Iterable[str | None], classes: Classes) -> Object | str:
+    """By the label of the job; else by the first class that its pods name; else by the default."""
     name = at(job, ("metadata", "labels", PRIORITY_CLASS))
     if name:
         found = classes.of_workloads.get(name)
         if found is None:
             return f'WorkloadPriorityClass "{name}" not found'
         return _priority(found, GROUP, "WorkloadPriorityClass")
-    for each in kind.pod_sets:
-        wanted = at(job, (*each.template, "spec", "priorityClassName"))
+    for wanted in of_pods:
         if wanted:
             found = classes.of_pods.get(wanted)
             if found is None:
@@ -111,6 +120,12 @@ def has_counts(workload: Object, wanted: list[Object]) -> bool:
     return [(each.get("name"), each.get("count")) for each in known] == [
         (each["name"], each["count"]) for each in wanted
     ]
+
+
+def has_priority(workload: Object, told: Object) -> bool:
+    spec: Mapping[str, Any] = workload.get("spec") or {}
+    same = spec.get("priorityClassRef") == told.get("priorityClassRef")
+    return same and (spec.get("priority") or 0) == told["priority"]
 
 
 def _priority(found: Object, group: str, kind: str) -> Object:

@@ -52,7 +52,7 @@ def stop(kind: JobKind, job: Object, workload: Object | None, why: str) -> Act:
 
 def _patch_job(kind: JobKind, job: Object, body: Object, subresource: str = "") -> Patch:
     metadata = job["metadata"]
-    guarded = {**body, "metadata": {**body.get("metadata", {}), **_guard(job)}}
+    guarded = {**body, "metadata": {**body.get("metadata", {}), **guard(job)}}
     return Patch(kind.resource, metadata["namespace"], metadata["name"], guarded, "merge", subresource)
 
 
@@ -61,14 +61,14 @@ def _patch_job(kind: JobKind, job: Object, body: Object, subresource: str = "") 
 
 def follow(kind: JobKind, job: Object, workload: Object, spec: Object, gates: str) -> Act:
     annotations = {"annotations": {names.ADMISSION_GATED_BY: gates or None}}
-    body: Object = {"metadata": {**annotations, **_guard(workload)}, **({"spec": spec} if spec else {})}
+    body: Object = {"metadata": {**annotations, **guard(workload)}, **({"spec": spec} if spec else {})}
     text = f"Updated workload {workload['metadata']['namespace']}/{workload['metadata']['name']} to match its job"
-    return Act(_patch_workload(workload, body), (tell(kind, job, "UpdatedWorkload", text),))
+    return Act(patch_workload(workload, body), (tell(kind, job, "UpdatedWorkload", text),))
 
 
 def delete(kind: JobKind, job: Object, workload: Object) -> Act:
     metadata = workload["metadata"]
-    options = {"preconditions": _guard(workload)}
+    options = {"preconditions": guard(workload)}
     text = f"Deleted not matching Workload: {metadata['namespace']}/{metadata['name']}"
     told = tell(kind, job, "DeletedWorkload", text)
     return Act(Delete(WORKLOADS, metadata["namespace"], metadata["name"], options), (told,))
@@ -76,17 +76,17 @@ def delete(kind: JobKind, job: Object, workload: Object) -> Act:
 
 def release_finalizer(workload: Object) -> Act:
     kept = [each for each in workload["metadata"].get("finalizers") or () if each != RESOURCE_IN_USE]
-    return Act(_patch_workload(workload, {"metadata": {"finalizers": kept or None, **_guard(workload)}}))
+    return Act(patch_workload(workload, {"metadata": {"finalizers": kept or None, **guard(workload)}}))
 
 
 def finish(workload: Object, reason: str, message: str, now_s: float, *told: Emit) -> Act:
-    done = _with(workload, _known(workload), names.FINISHED, True, reason, message, now_s)
-    return Act(_status(workload, {"conditions": done}), told)
+    done = with_told(workload, told_of(workload), names.FINISHED, True, reason, message, now_s)
+    return Act(patch_status(workload, {"conditions": done}), told)
 
 
 def reclaim(workload: Object, counts: Mapping[str, int]) -> Act:
     listed = [{"name": name, "count": count} for name, count in counts.items()]
-    return Act(_status(workload, {"reclaimablePods": listed}))
+    return Act(patch_status(workload, {"reclaimablePods": listed}))
 
 
 def pods_ready(workload: Object, are: bool, known: Object | None, now_s: float) -> Act:
@@ -100,24 +100,30 @@ def pods_ready(workload: Object, are: bool, known: Object | None, now_s: float) 
     else:
         reason = "WaitForStart" if known is None else "WaitForRecovery"
         text = "Not all pods are ready or succeeded"
-    told = _with(workload, _known(workload), names.PODS_READY, are, reason, text, now_s)
-    return Act(_status(workload, {"conditions": told}))
+    told = with_told(workload, told_of(workload), names.PODS_READY, are, reason, text, now_s)
+    return Act(patch_status(workload, {"conditions": told}))
 
 
 def release(workload: Object, eviction: Object, now_s: float) -> Act:
     """The quota of an evicted Workload whose job has stopped. Who made room waits again at once; the others until
     what they were evicted for is over."""
     reason, message = str(eviction.get("reason", "")), str(eviction.get("message", ""))
-    told = [each for each in _known(workload) if each.get("type") != names.PODS_READY]
-    told = _with(workload, told, names.QUOTA_RESERVED, False, names.PENDING_EVALUATION, message, now_s)
+    told = without_quota(workload, message, now_s)
+    told = with_told(workload, told, names.REQUEUED, reason == names.BY_PREEMPTION, reason, message, now_s)
+    return Act(patch_status(workload, {"admission": None, "conditions": told}))
+
+
+def without_quota(workload: Object, message: str, now_s: float) -> list[Object]:
+    """Its conditions when it holds nothing any more."""
+    told = [each for each in told_of(workload) if each.get("type") != names.PODS_READY]
+    told = with_told(workload, told, names.QUOTA_RESERVED, False, names.PENDING_EVALUATION, message, now_s)
     if conditions.find(told, names.ADMITTED) is not None:
         text = "The workload has no reservation"
-        told = _with(workload, told, names.ADMITTED, False, names.NO_RESERVATION, text, now_s)
-    told = _with(workload, told, names.REQUEUED, reason == names.BY_PREEMPTION, reason, message, now_s)
-    return Act(_status(workload, {"admission": None, "conditions": told}))
+        told = with_told(workload, told, names.ADMITTED, False, names.NO_RESERVATION, text, now_s)
+    return told
 
 
-def _with(
+def with_told(
     workload: Object, told: list[Object], type_: str, is_true: bool, reason: str, message: str, now_s: float
 ) -> list[Object]:
     new = {
@@ -130,18 +136,18 @@ def _with(
     return conditions.with_condition(told, new, format_time(now_s))
 
 
-def _known(workload: Object) -> list[Object]:
+def told_of(workload: Object) -> list[Object]:
     return at(workload, ("status", "conditions")) or []
 
 
-def _status(workload: Object, status: Object) -> Patch:
-    return _patch_workload(workload, {"metadata": _guard(workload), "status": status}, "status")
+def patch_status(workload: Object, status: Object) -> Patch:
+    return patch_workload(workload, {"metadata": guard(workload), "status": status}, "status")
 
 
-def _patch_workload(workload: Object, body: Object, subresource: str = "") -> Patch:
+def patch_workload(workload: Object, body: Object, subresource: str = "") -> Patch:
     metadata = workload["metadata"]
     return Patch(WORKLOADS, metadata["namespace"], metadata["name"], body, "merge", subresource)
 
 
-def _guard(obj: Object) -> Object:
+def guard(obj: Object) -> Object:
     return {"uid": obj["metadata"]["uid"], "resourceVersion": obj["metadata"]["resourceVersion"]}

@@ -20,6 +20,7 @@ class Features(msgspec.Struct, frozen=True, kw_only=True):
     gang_atomic_ungate: bool = True
     admission_gated_by: bool = True
     scheduling_gated_by: bool = False
+    pod_integration_fast_quota_release: bool = True
     mutable_pod_resources_for_suspended_jobs: bool = False
     mutable_scheduling_directives_for_suspended_jobs: bool = False
     # No gate, but a flag of the same nature: what --allow-privileged says.
@@ -43,6 +44,11 @@ GATES: Final = (
     Gate("GangAtomicUngate", "gang_atomic_ungate"),
     Gate("AdmissionGatedBy", "admission_gated_by"),
     Gate("SchedulingGatedBy", "scheduling_gated_by"),
+    Gate(
+        "PodIntegrationFastQuotaRelease",
+        "pod_integration_fast_quota_release",
+        alias="FastQuotaReleaseInPodIntegration",
+    ),
     Gate("MutablePodResourcesForSuspendedJobs", "mutable_pod_resources_for_suspended_jobs"),
     Gate("MutableSchedulingDirectivesForSuspendedJobs", "mutable_scheduling_directives_for_suspended_jobs"),
 )

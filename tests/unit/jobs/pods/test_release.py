@@ -1,0 +1,76 @@
+"""When pods give their quota back: told to end, or ended; and when the clock alone changes that."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from headgate.jobs.release import is_active, release_of_pods
+from headgate.jobs.settings import Release
+from headgate.kube.features import Features, parse_features
+from headgate.kube.timestamps import format_time
+
+NOW_S = 1_700_000_000.0
+FAST: Release = "OnTerminating"
+SLOW: Release = "OnTerminal"
+
+
+def a_pod(
+    phase: str = "Running", ends_in_s: float | None = None, node: str = "n", gates: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    """``ends_in_s``: where its deletion timestamp is, seen from now."""
+    stamp = {} if ends_in_s is None else {"deletionTimestamp": format_time(NOW_S + ends_in_s)}
+    spec = {"nodeName": node, "schedulingGates": [{"name": gate} for gate in gates]}
+    return {"metadata": {"name": "p", **stamp}, "spec": spec, "status": {"phase": phase}}
+
+
+def active(rule: Release, *pods: dict[str, Any]) -> bool:
+    return is_active(pods, rule, NOW_S)[0]
+
+
+@pytest.mark.parametrize("rule", [FAST, SLOW])
+def test_a_pod_that_runs_is_active_and_one_that_ended_is_not(rule: Release) -> None:
+    assert active(rule, a_pod())
+    assert not active(rule, a_pod("Succeeded"), a_pod("Failed"))
+
+
+@pytest.mark.parametrize("phase", ["Running", "Pending", "Unknown"])
+def test_fast_release_asks_for_no_phase(phase: str) -> None:
+    assert not active(FAST, a_pod(phase, ends_in_s=80))
+    assert active(SLOW, a_pod(phase, ends_in_s=80))
+
+
+def test_a_group_is_active_while_one_of_it_is_not_told_to_end() -> None:
+    assert active(FAST, a_pod(ends_in_s=80), a_pod())
+    assert not active(FAST, a_pod(ends_in_s=80), a_pod(ends_in_s=80))
+
+
+def test_slow_release_ends_at_the_deletion_timestamp_which_contains_the_grace() -> None:
+    """Kueue adds the grace once more, and nobody looks then."""
+    assert not active(SLOW, a_pod(ends_in_s=-1), a_pod("Succeeded"), a_pod("Failed"))
+    assert not active(SLOW, a_pod(ends_in_s=0))
+    assert active(SLOW, a_pod(ends_in_s=1))
+
+
+def test_it_is_looked_again_when_the_last_deletion_timestamp_is_past() -> None:
+    assert is_active([a_pod(ends_in_s=30), a_pod(ends_in_s=90)], SLOW, NOW_S) == (True, NOW_S + 90)
+    assert is_active([a_pod(ends_in_s=30), a_pod()], SLOW, NOW_S) == (True, None)
+    assert is_active([a_pod(ends_in_s=30)], FAST, NOW_S) == (False, None)
+
+
+@pytest.mark.parametrize("rule", [FAST, SLOW])
+def test_what_never_ran_and_never_will_uses_nothing(rule: Release) -> None:
+    assert not active(rule, a_pod("Pending", gates=("kueue.x-k8s.io/admission",), node=""))
+    assert not active(rule, a_pod("Pending", ends_in_s=30, node=""))
+    assert active(rule, a_pod("Pending", gates=("example.com/other",), node=""))
+
+
+def test_the_setting_wins_over_the_feature_gate() -> None:
+    off = parse_features("FastQuotaReleaseInPodIntegration=false")
+    assert isinstance(off, Features)
+    assert release_of_pods(Features(), {}) == FAST
+    assert release_of_pods(off, {}) == SLOW
+    assert release_of_pods(Features(), {"pod": SLOW}) == SLOW
+    assert release_of_pods(off, {"pod": FAST}) == FAST
+    assert release_of_pods(off, {"batch/job": FAST}) == SLOW
