@@ -15,6 +15,7 @@ from bench import (
     latency,
     metrics,
     queues,
+    quota,
     scheduler,
     size,
     store,
@@ -34,12 +35,19 @@ BENCHES = {
     "metrics": metrics.main,
     "waiting": waiting.main,
     "queues": queues.main,
+    "quota": quota.main,
     "scheduler": scheduler.main,
     "gate": gate.main,
     "latency": latency.main,
     "workloads": workloads.main,
 }
-WITH_OPTIONS = {"scheduler": scheduler.main, "gate": gate.main, "latency": latency.main, "workloads": workloads.main}
+WITH_OPTIONS = {
+    "scheduler": scheduler.main,
+    "gate": gate.main,
+    "latency": latency.main,
+    "quota": quota.main,
+    "workloads": workloads.main,
+}
 
 
 def main() -> int:

@@ -1,0 +1,235 @@
+"""What waiting Workloads cost whoever gives quota: one admission with few and with many pending, in process.
+
+Full queues; each step a Workload that holds quota finishes, another comes and waits, and the place is given to whoever
+is next. Once through the engine alone, once through the controller, whose writes are answered as a server would, with
+the statuses of the queues among them. In turns; the best of many rounds of CPU time counts.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any, Final, Protocol
+
+from bench import report
+from bench.loads import Class, Load, cluster_queue, flavor, local_queue, workload
+from bench.standings import Bar
+from headgate.kube.resource import NAMESPACES, Resource
+from headgate.kube.timestamps import format_time
+from headgate.owners.contract import Done, Wake
+from headgate.owners.effects import Answer, Effect, Patch
+from headgate.quota import names
+from headgate.quota.effects import Effect as Decision
+from headgate.quota.engine import Engine, Settings
+from headgate.quota.kinds.names import CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS, WORKLOADS
+from headgate.quota.serving.controller import Quota
+from headgate.quota.serving.writing import write_of
+
+Object = dict[str, Any]
+
+FEW: Final = 1_000
+MANY: Final = 100_000
+COST: Final = Bar(1.2, at_least=False)
+_KINDS: Final = 20
+_ROUNDS: Final = 15
+_ADMISSIONS: Final = 100
+_START_S: Final = 1_700_000_000.0
+
+
+class Server:
+    """What was written last, by collection and key; ``admitted``: Workloads that got quota, in order."""
+
+    def __init__(self) -> None:
+        self._revision = 0
+        self.objects: dict[tuple[Resource, str], Object] = {}
+        self.admitted: deque[str] = deque()
+
+    def store(self, resource: Resource, obj: Object) -> Object:
+        metadata = obj["metadata"]
+        self._revision += 1
+        kept = {**obj, "metadata": {**metadata, "resourceVersion": str(self._revision)}}
+        self.objects[resource, f"{metadata.get('namespace', '')}/{metadata['name']}"] = kept
+        return kept
+
+    def patch(self, resource: Resource, key: str, status: Object) -> Object:
+        """Statuses of which nothing but the topmost fields is merged: no writer here changes less."""
+        known = self.objects[resource, key]
+        if resource == WORKLOADS and status.get("admission"):
+            self.admitted.append(key)
+        return self.store(resource, {**known, "status": {**(known.get("status") or {}), **status}})
+
+
+class Giver(Protocol):
+    """Whoever gives quota: hears of an object, or that a Workload is gone, and decides and writes."""
+
+    def hear(self, resource: Resource, obj: Object, now_s: float) -> None: ...
+
+    def lose(self, key: str, now_s: float) -> None: ...
+
+    def decide(self, now_s: float) -> None: ...
+
+
+class EngineAlone:
+    """The engine alone: what it decides is in the API at once."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._engine = Engine(Settings())
+        self._asked: list[Decision] = []
+        self._hear: dict[Resource, Callable[[Object, float], list[Decision]]] = {
+            RESOURCE_FLAVORS: self._engine.flavor_applied,
+            CLUSTER_QUEUES: self._engine.cluster_queue_applied,
+            LOCAL_QUEUES: self._engine.local_queue_applied,
+            WORKLOADS: self._engine.workload_applied,
+            NAMESPACES: lambda obj, now_s: self._engine.namespace_applied(obj["metadata"]["name"], {}, now_s),
+        }
+
+    def hear(self, resource: Resource, obj: Object, now_s: float) -> None:
+        self._asked += self._hear[resource](obj, now_s)
+
+    def lose(self, key: str, now_s: float) -> None:
+        self._asked += self._engine.workload_removed(key, now_s)
+
+    def decide(self, now_s: float) -> None:
+        self._asked += self._engine.cycle(now_s)
+        while self._asked:
+            asked, self._asked = self._asked, []
+            for effect in asked:
+                write = write_of(self._server.objects[WORKLOADS, effect.key], [effect], now_s)
+                if write.status is not None:
+                    shown = self._server.patch(WORKLOADS, effect.key, write.status)
+                    self._engine.written(effect, int(shown["metadata"]["resourceVersion"]))
+                    self.hear(WORKLOADS, shown, now_s)
+
+
+class Served:
+    """The controller, with its own writes answered at once; Events go nowhere."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._quota = Quota(Settings())
+        self._due: dict[Any, None] = {}
+
+    def hear(self, resource: Resource, obj: Object, now_s: float) -> None:
+        self._wake(self._quota.applied(resource, obj, now_s))
+
+    def lose(self, key: str, now_s: float) -> None:
+        namespace, _, name = key.partition("/")
+        self._wake(self._quota.removed(WORKLOADS, namespace, name, "", now_s))
+
+    def decide(self, now_s: float) -> None:
+        """Reports of queues come after everything else, as they do when they wait for a moment."""
+        while self._due:
+            key = next(iter(self._due))
+            del self._due[key]
+            steps, answer = self._quota.work(key, now_s), None
+            try:
+                effect = next(steps)
+                while True:
+                    answer = self._answer(effect, now_s)
+                    effect = steps.send(answer)
+            except StopIteration as done:
+                if isinstance(done.value, Done):
+                    self._wake(done.value.wakes)
+
+    def _wake(self, wakes: Iterable[Wake]) -> None:
+        for wake in wakes:
+            self._due.setdefault(wake.key)
+
+    def _answer(self, effect: Effect, now_s: float) -> Answer:
+        if not isinstance(effect, Patch):
+            return Answer(202, {}, now_s)
+        shown = self._server.patch(effect.resource, f"{effect.namespace}/{effect.name}", effect.body["status"])
+        return Answer(200, shown, now_s)
+
+
+class Stage:
+    """Full queues with so many behind them."""
+
+    def __init__(self, make: Callable[[Server], Giver], load: Load, count: int) -> None:
+        self._load = load
+        self._places = load.places
+        self._came = 0
+        self._now_s = _START_S + 10 * MANY
+        self._server = Server()
+        self._giver = make(self._server)
+        self._furnish()
+        for _ in range(count):
+            self._come()
+        self._giver.decide(self._now_s)
+
+    def step(self) -> None:
+        """Workloads finish and others come until somebody gets quota."""
+        self._now_s += 0.01
+        while True:
+            before = len(self._server.admitted)
+            self._finish(self._server.admitted.popleft())
+            self._come()
+            self._giver.decide(self._now_s)
+            if len(self._server.admitted) >= before:
+                return
+
+    def _furnish(self) -> None:
+        self._show(RESOURCE_FLAVORS, flavor())
+        for cohort, name in self._places:
+            self._show(NAMESPACES, {"metadata": {"name": name}})
+            self._show(CLUSTER_QUEUES, cluster_queue(self._load, cohort, name))
+            self._show(LOCAL_QUEUES, local_queue(name))
+
+    def _come(self) -> None:
+        number = self._came
+        self._came += 1
+        _, queue = self._places[number % len(self._places)]
+        obj = workload(self._load.classes[number // len(self._places) % _KINDS], queue, number)
+        obj["metadata"]["creationTimestamp"] = format_time(_START_S + number)
+        self._show(WORKLOADS, obj)
+
+    def _show(self, resource: Resource, obj: Object) -> None:
+        obj["metadata"]["uid"] = f"{resource.plural}-{obj['metadata']['name']}"
+        self._giver.hear(resource, self._server.store(resource, obj), self._now_s)
+
+    def _finish(self, key: str) -> None:
+        done = {"type": names.FINISHED, "status": "True", "reason": "ByTest"}
+        known = self._server.objects[WORKLOADS, key]["status"]["conditions"]
+        self._giver.hear(WORKLOADS, self._server.patch(WORKLOADS, key, {"conditions": [*known, done]}), self._now_s)
+        del self._server.objects[WORKLOADS, key]
+        self._giver.lose(key, self._now_s)
+
+
+def load_of(cohorts: int, queues: int) -> Load:
+    """Workloads of twenty kinds: asks of one to four, and two priorities."""
+    kinds = tuple(Class(f"kind-{each:02}", 0, 0.0, 0.0, 1 + each % 4, 100) for each in range(_KINDS))
+    return Load(cohorts, queues, 8, None, kinds)
+
+
+def _seconds_each(stage: Stage) -> float:
+    started = time.process_time()
+    for _ in range(_ADMISSIONS):
+        stage.step()
+    return (time.process_time() - started) / _ADMISSIONS
+
+
+def _row(title: str, few: Stage, many: Stage) -> list[str]:
+    best = [float("inf")] * 2
+    gc.disable()
+    for _ in range(_ROUNDS):
+        for place, each in enumerate((few, many)):
+            best[place] = min(best[place], _seconds_each(each))
+    gc.enable()
+    row = [title, *(f"{each * 1e6:,.0f} µs" for each in best), COST.said(best[1] / best[0])]
+    print("  " + "; ".join(row), flush=True)
+    return row
+
+
+def measure(few: int = FEW, many: int = MANY) -> list[str]:
+    print(f"\none admission in process, {many:,} pending against {few:,}")
+    rows = []
+    makers: tuple[tuple[str, Callable[[Server], Giver]], ...] = (("engine", EngineAlone), ("controller", Served))
+    for name, make in makers:
+        load = load_of(5, 6)
+        rows.append(_row(f"{name}, 30 queues", Stage(make, load, few), Stage(make, load, many)))
+    wide = [Stage(Served, load_of(*size), few) for size in ((1, 100), (10, 100))]
+    rows.append(_row("controller, 1,000 pending: 1,000 queues against 100", *wide))
+    return report.table(("what", f"{few:,} pending", f"{many:,} pending", "many / few"), rows)

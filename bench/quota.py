@@ -1,0 +1,218 @@
+"""How fast quota is given: on the embedded server, beside a real kube-apiserver, and by Kueue where it is at hand.
+
+    make bench ARGS="quota --cases plenty,baseline --on embedded,real --scale 1"
+
+``plenty``: quota for everybody; so many Workloads are there when the giver begins. Beside it, on the same server in the
+same round, the raw limit: a loop that decides nothing writes the same statuses. ``baseline``: the load of Kueue's own
+scheduler benchmark (``loads.py``), from its first Workload until the last one is finished. ``pending``: one admission
+in process, with few and with many that wait. etcd does not fsync, the embedded server does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from bench import pending, report
+from bench.cluster import send
+from bench.givers import GIVERS, KUEUE, MINIMAL_KUEUE, Giver, Place
+from bench.loads import BASELINE, FLAVOR, LARGE_SCALE, Load, plenty, workloads
+from bench.process import Cpu
+from bench.running import Runner
+from bench.standings import Bar
+from harness.real import HOW_TO_GET_THEM, binaries
+from headgate.client import writes
+from headgate.client.transport import Request
+from headgate.kube.timestamps import format_time
+from headgate.quota.kinds.names import WORKLOADS
+
+Object = dict[str, Any]
+
+RATE_BAR: Final = 200.0
+SHARE: Final = Bar(0.6)
+KUEUE_S: Final = 371.0
+"""What minimalkueue takes for the baseline."""
+BASELINE_BAR_S: Final = KUEUE_S / 3
+_PATIENCE_S: Final = 1200.0
+
+
+class Flood(msgspec.Struct, frozen=True):
+    """``cpu_us``: per admission, by process."""
+
+    rate: float
+    raw: float
+    cpu_us: dict[str, float]
+
+
+class Run(msgspec.Struct, frozen=True):
+    """``waits_s``: from creation to admission, the mean by class."""
+
+    wall_s: float
+    rate: float
+    waits_s: dict[str, float]
+    evictions: int
+    cpu_s: dict[str, float]
+
+
+async def _raw(place: Place, load: Load) -> float:
+    """Statuses per second that a loop writes which decides nothing."""
+    runner = Runner(place.kubeconfig, load, finishes=False)
+    try:
+        await runner.furnish()
+        await runner.create(workloads(load))
+        runner.listen()
+        bodies = [(each["metadata"], _admitted(each)) for each in workloads(load)]
+
+        async def write(one: tuple[Object, bytes]) -> None:
+            metadata, body = one
+            path = WORKLOADS.object(metadata["namespace"], metadata["name"], "status")
+            await send(runner.transport, Request("PATCH", path, "", writes.PATCHES["merge"], body))
+
+        began_s = time.perf_counter()
+        await runner.each(bodies, write)
+        rate = load.total / (time.perf_counter() - began_s)
+        for _, queue in load.places:
+            path = WORKLOADS.collection(queue)
+            await send(runner.transport, Request("DELETE", path, "", writes.JSON, b"{}", timeout_s=120))
+        await runner.create(workloads(load))
+        return rate
+    finally:
+        await runner.close()
+
+
+def _admitted(workload: Object) -> bytes:
+    """What the status of a Workload says when it is admitted."""
+    queue, now = workload["metadata"]["namespace"], format_time(time.time())
+    requests = workload["spec"]["podSets"][0]["template"]["spec"]["containers"][0]["resources"]["requests"]
+    given = {"name": "main", "flavors": {"cpu": FLAVOR}, "resourceUsage": requests, "count": 1}
+    said = {"status": "True", "lastTransitionTime": now, "observedGeneration": 1}
+    reserved = f"Quota reserved in ClusterQueue {queue}"
+    conditions = [
+        {"type": "QuotaReserved", "reason": "QuotaReserved", "message": reserved, **said},
+        {"type": "Admitted", "reason": "Admitted", "message": "The workload is admitted", **said},
+    ]
+    admission = {"clusterQueue": queue, "podSetAssignments": [given]}
+    return msgspec.json.encode({"status": {"admission": admission, "conditions": conditions}})
+
+
+async def _flood(place: Place, load: Load) -> tuple[float, dict[str, float]]:
+    runner = Runner(place.kubeconfig, load, finishes=False)
+    try:
+        runner.listen()
+        admitted = runner.diary.admitted_s
+        await runner.until(lambda: len(admitted) > 0, _PATIENCE_S, "nobody was admitted")
+        cpu, before = Cpu(place.pids()), len(admitted)
+        await runner.until(lambda: len(admitted) == load.total, _PATIENCE_S, f"not all of {load.total} were admitted")
+        count = load.total - before
+        return runner.diary.rate(), {name: each / count * 1e6 for name, each in cpu.used_s().items()}
+    finally:
+        await runner.close()
+
+
+def take_flood(giver: Giver, load: Load, folder: Path, programs: Path) -> Flood:
+    place = giver.open(folder, programs)
+    try:
+        raw = report.run(_raw(place, load))
+        place.begin()
+        rate, cpu_us = report.run(_flood(place, load))
+        return Flood(rate, raw, cpu_us)
+    finally:
+        place.stop()
+
+
+async def _run(place: Place, load: Load) -> Run:
+    runner = Runner(place.kubeconfig, load)
+    try:
+        await runner.furnish()
+        place.begin()
+    finally:
+        await runner.close()
+    runner = Runner(place.kubeconfig, load)
+    try:
+        runner.listen()
+        await runner.until(lambda: runner.diary.listened_s > 0, _PATIENCE_S, "Workloads cannot be listed")
+        cpu, began_s = Cpu(place.pids()), time.perf_counter()
+        await runner.create_in_time()
+        finished = runner.diary.finished
+        ended_s = await runner.until(lambda: len(finished) == load.total, _PATIENCE_S, "not all were finished")
+        waits_s = {name: statistics.mean(each) for name, each in runner.diary.waits_s().items()}
+        wall_s = ended_s - began_s
+        return Run(wall_s, load.total / wall_s, waits_s, runner.diary.evictions, cpu.used_s())
+    finally:
+        await runner.close()
+
+
+def take_run(giver: Giver, load: Load, folder: Path, programs: Path) -> Run:
+    place = giver.open(folder, programs)
+    try:
+        return report.run(_run(place, load))
+    finally:
+        place.stop()
+
+
+def _plenty_rows(givers: Sequence[Giver], count: int, queues: int, folder: Path, programs: Path) -> list[list[str]]:
+    rows, load = [], plenty(count, queues)
+    for giver in givers:
+        found = take_flood(giver, load, folder / f"plenty-{giver.name}", programs)
+        share = SHARE.said(found.rate / found.raw) if giver.name == "real" else f"{found.rate / found.raw:.2f}×"
+        bar = "" if giver.name != "embedded" else f" (bar ≥ {RATE_BAR:.0f}/s{_missed(found.rate >= RATE_BAR)})"
+        row = [giver.name, f"{load.total:,}", f"{found.rate:,.0f}/s{bar}", f"{found.raw:,.0f}/s", share]
+        rows.append([*row, ", ".join(f"{name} {each:,.0f} µs" for name, each in found.cpu_us.items())])
+        print("  plenty: " + "; ".join(rows[-1]), flush=True)
+    return rows
+
+
+def _baseline_rows(givers: Sequence[Giver], load: Load, title: str, folder: Path, programs: Path) -> list[list[str]]:
+    rows = []
+    for giver in givers:
+        found = take_run(giver, load, folder / f"{title}-{giver.name}", programs)
+        waits = ", ".join(f"{name} {found.waits_s[name]:.1f} s" for name in ("large", "medium", "small"))
+        bar = ""
+        if load == BASELINE and giver != KUEUE:
+            bar = f" (bar ≤ {BASELINE_BAR_S:.0f} s{_missed(found.wall_s <= BASELINE_BAR_S)})"
+        row = [giver.name, f"{load.total:,}", f"{found.wall_s:.0f} s{bar}", f"{found.rate:,.0f}/s", waits]
+        rows.append([*row, f"{found.evictions:,}", ", ".join(f"{n} {s:.0f} s" for n, s in found.cpu_s.items())])
+        print(f"  {title}: " + "; ".join(rows[-1]), flush=True)
+    return rows
+
+
+def _missed(is_met: bool) -> str:
+    return "" if is_met else ", **missed**"
+
+
+_PLENTY_HEADS: Final = ("on", "Workloads", "admissions", "raw limit", "of it", "CPU per admission")
+_RUN_HEADS: Final = ("on", "Workloads", "wall time", "per second", "mean wait by class", "evictions", "CPU")
+
+
+def main(arguments: Sequence[str] = ()) -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench quota", description=__doc__.partition("\n")[0])
+    parser.add_argument("--cases", default="plenty,baseline,pending", help="of these, and large-scale")
+    parser.add_argument("--on", default="embedded,real", help=f"of these, and {KUEUE.name} (named by {MINIMAL_KUEUE})")
+    parser.add_argument("--count", type=int, default=6_000, help="Workloads of plenty")
+    parser.add_argument("--queues", type=int, default=30, help="queues of plenty")
+    parser.add_argument("--scale", type=float, default=1.0, help="of the baseline's counts")
+    given = parser.parse_args(arguments)
+    cases, givers = given.cases.split(","), [GIVERS[name] for name in given.on.split(",")]
+    if "pending" in cases:
+        report.write("quota, pending", pending.measure())
+    programs = binaries()
+    if programs is None:
+        print(f"\nthe real Kubernetes binaries are absent: {HOW_TO_GET_THEM}")
+        return
+    with tempfile.TemporaryDirectory(prefix="headgate-bench-") as name:
+        folder = Path(name)
+        if "plenty" in cases:
+            rows = _plenty_rows(givers, given.count, given.queues, folder, programs)
+            report.write("quota, plenty", report.table(_PLENTY_HEADS, rows))
+        for title, load in (("baseline", BASELINE), ("large-scale", LARGE_SCALE)):
+            if title in cases:
+                rows = _baseline_rows(givers, load.scaled(given.scale), title, folder, programs)
+                if given.scale == 1:
+                    report.write(f"quota, {title}", report.table(_RUN_HEADS, rows))
