@@ -19,6 +19,7 @@ from headgate.client.transport import Transport
 from headgate.control.shell import keep_running
 from headgate.control.zones import find_zone
 from headgate.jobs.controller import ManagedJobs
+from headgate.jobs.recovery import FailureRecovery
 from headgate.jobs.settings import JobSettings
 from headgate.kube.features import Features
 from headgate.kube.schema import Schemas
@@ -112,7 +113,12 @@ async def keep_quota(transport: Transport, features: Features) -> None:
 
 async def keep_jobs(transport: Transport, features: Features, settings: JobSettings) -> None:
     """Keeps jobs in queues until it is cancelled."""
-    await keep_running(lambda: [ManagedJobs(features, settings)], transport)
+
+    def make() -> list[Controller]:
+        recovery = [FailureRecovery()] if features.failure_recovery_policy else []
+        return [ManagedJobs(features, settings), *recovery]
+
+    await keep_running(make, transport)
 
 
 async def stand_and_control(

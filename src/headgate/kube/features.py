@@ -21,6 +21,7 @@ class Features(msgspec.Struct, frozen=True, kw_only=True):
     admission_gated_by: bool = True
     scheduling_gated_by: bool = False
     pod_integration_fast_quota_release: bool = True
+    failure_recovery_policy: bool = False
     mutable_pod_resources_for_suspended_jobs: bool = False
     mutable_scheduling_directives_for_suspended_jobs: bool = False
     # No gate, but a flag of the same nature: what --allow-privileged says.
@@ -49,6 +50,7 @@ GATES: Final = (
         "pod_integration_fast_quota_release",
         alias="FastQuotaReleaseInPodIntegration",
     ),
+    Gate("FailureRecoveryPolicy", "failure_recovery_policy"),
     Gate("MutablePodResourcesForSuspendedJobs", "mutable_pod_resources_for_suspended_jobs"),
     Gate("MutableSchedulingDirectivesForSuspendedJobs", "mutable_scheduling_directives_for_suspended_jobs"),
 )

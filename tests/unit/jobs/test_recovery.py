@@ -1,0 +1,149 @@
+"""Pods that cannot end because their node is unreachable, on the embedded server and a clock of our own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from embedded import a_pod
+from headgate.jobs.recovery import FailureRecovery
+from headgate.owners.effects import Answer, Delete, Effect
+from unit.owners.world import World
+
+NODES = "/api/v1/nodes"
+PODS = "/api/v1/namespaces/a/pods"
+SAFE = {"kueue.x-k8s.io/safe-to-forcefully-delete": "true"}
+UNREACHABLE = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}
+HELD = "kueue.x-k8s.io/managed"
+
+
+@pytest.fixture
+def world() -> World:
+    world = World(FailureRecovery)
+    world.server.post("/api/v1/namespaces", {"metadata": {"name": "a"}})
+    world.server.post(NODES, {"metadata": {"name": "n"}})
+    return world.settle()
+
+
+def taint(world: World, *taints: Any) -> None:
+    world.server.patch(f"{NODES}/n", {"spec": {"taints": list(taints)}})
+
+
+def add_pod(world: World, name: str = "p", annotations: Any = SAFE, **metadata: Any) -> None:
+    """It runs, holds its name by a finalizer, and takes 30 seconds to end."""
+    pod = a_pod(name, nodeName="n", terminationGracePeriodSeconds=30)
+    pod["metadata"] |= {"annotations": annotations, "finalizers": [HELD], **metadata}
+    assert world.server.post(PODS, pod).status == 201
+    assert world.server.patch(f"{PODS}/{name}/status", {"status": {"phase": "Running"}}).status == 200
+
+
+def look(world: World, name: str = "p") -> Any:
+    return world.server.get(f"{PODS}/{name}").body
+
+
+def phase(world: World, name: str = "p") -> str:
+    return str(look(world, name)["status"]["phase"])
+
+
+def test_a_minute_after_its_time_a_pod_on_an_unreachable_node_is_failed_and_deleted_without_grace(world: World) -> None:
+    add_pod(world)
+    taint(world, UNREACHABLE)
+    world.server.delete(f"{PODS}/p")
+    world.advance(89)
+    assert phase(world) == "Running"
+    world.advance(1)
+    pod = look(world)
+    assert (pod["status"]["phase"], pod["metadata"]["deletionGracePeriodSeconds"]) == ("Failed", 0)
+    (told,) = (each for each in pod["status"]["conditions"] if each["type"] == "KueueFailureRecovery")
+    assert (told["status"], told["reason"]) == ("True", "KueueForcefullyDeleted")
+    assert told["message"] == (
+        "Pod forcefully terminated after 90s grace period due to unreachable node `n` "
+        "(triggered by `kueue.x-k8s.io/safe-to-forcefully-delete` annotation)"
+    )
+    assert [(each.type, each.reason, each.message) for each in world.emitted] == [
+        ("Warning", "KueueForcefullyDeleted", told["message"])
+    ]
+
+
+def test_without_finalizers_it_is_gone_then(world: World) -> None:
+    add_pod(world, finalizers=[])
+    taint(world, UNREACHABLE)
+    world.server.delete(f"{PODS}/p")
+    world.advance(90)
+    assert world.server.get(f"{PODS}/p").status == 404
+
+
+def test_a_node_that_becomes_unreachable_later_counts_from_then_if_the_minute_is_over(world: World) -> None:
+    add_pod(world)
+    world.server.delete(f"{PODS}/p")
+    world.advance(300)
+    assert phase(world) == "Running", "its node can be reached: its kubelet ends it"
+    taint(world, UNREACHABLE)
+    world.settle()
+    assert phase(world) == "Failed"
+
+
+def test_a_node_that_comes_back_in_time_ends_its_pods_itself(world: World) -> None:
+    add_pod(world)
+    taint(world, UNREACHABLE)
+    world.server.delete(f"{PODS}/p")
+    world.advance(80)
+    taint(world)
+    world.advance(60)
+    assert phase(world) == "Running"
+
+
+@pytest.mark.parametrize("annotations", [{}, {"kueue.x-k8s.io/safe-to-forcefully-delete": "yes"}])
+def test_nobody_is_ended_whose_user_did_not_say_that_it_is_safe(world: World, annotations: Any) -> None:
+    add_pod(world, annotations=annotations)
+    taint(world, UNREACHABLE)
+    world.server.delete(f"{PODS}/p")
+    world.advance(600)
+    assert phase(world) == "Running"
+
+
+def test_nobody_is_ended_who_was_not_told_to_end(world: World) -> None:
+    add_pod(world)
+    taint(world, UNREACHABLE)
+    world.advance(600)
+    assert phase(world) == "Running"
+
+
+def test_one_that_has_succeeded_stays_so_and_loses_its_grace(world: World) -> None:
+    add_pod(world)
+    world.server.patch(f"{PODS}/p/status", {"status": {"phase": "Succeeded"}})
+    taint(world, UNREACHABLE)
+    world.server.delete(f"{PODS}/p")
+    world.advance(90)
+    pod = look(world)
+    assert (pod["status"]["phase"], pod["metadata"]["deletionGracePeriodSeconds"]) == ("Succeeded", 0)
+
+
+def test_who_dies_between_the_two_writes_is_followed_by_one_that_does_the_second(world: World) -> None:
+    add_pod(world)
+    taint(world, UNREACHABLE)
+    world.server.delete(f"{PODS}/p")
+
+    def down(effect: Effect) -> Answer | None:
+        return Answer(503, {"message": "down"}, world.server.epoch_s) if isinstance(effect, Delete) else None
+
+    world.refuse = down
+    world.advance(91)
+    assert (phase(world), look(world)["metadata"]["deletionGracePeriodSeconds"]) == ("Failed", 30)
+    world.refuse = lambda effect: None
+    world.crash().settle()
+    assert look(world)["metadata"]["deletionGracePeriodSeconds"] == 0
+    assert len(world.emitted) == 1
+
+
+def test_when_all_is_done_nothing_is_asked_again(world: World) -> None:
+    add_pod(world)
+    taint(world, UNREACHABLE)
+    world.server.delete(f"{PODS}/p")
+    world.advance(90)
+    before = len(world.requests)
+    world.crash().settle()
+    world.advance(600)
+    writes = [each for each in world.requests[before:] if each[0] != "GET"]
+    assert writes == []
