@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import count
 from typing import Any
 
@@ -21,7 +20,7 @@ from headgate.quota.kinds.definitions import definitions
 from headgate.quota.serving.controller import Quota
 from headgate.store import Store
 from kueueing import Wire, a_cluster_queue, a_flavor, a_local_queue
-from unit.owners.deaths import Mortal, tell_with_deaths
+from unit.owners.deaths import Mortal
 from unit.owners.kubelet import ENDS, Kubelet
 from unit.owners.world import World
 
@@ -307,42 +306,3 @@ def test_a_gate_is_neither_added_nor_changed() -> None:
         answer = world.server.patch(f"{JOBS}/{name}", {"metadata": {"annotations": {GATE: "example.com/h"}}})
         assert answer.status == 403
         assert said in answer.body["message"]
-
-
-# -- deaths --------------------------------------------------------------------------------------------------------
-
-
-def preempted(world: Mortal) -> None:
-    add(world, "low", priority="low")
-    world.advance(10)
-    add(world, "high", priority="high", ends=True)
-    world.advance(40)
-
-
-def gated(world: Mortal) -> None:
-    add(world, "low", annotations={GATE: "example.com/g"})
-    add(world, "high", ends=True)
-    world.advance(10)
-    world.server.patch(f"{JOBS}/low", {"metadata": {"annotations": {GATE: None}}})
-    world.advance(30)
-
-
-@pytest.mark.parametrize("story", [preempted, gated])
-def test_a_death_at_any_write_changes_nothing_in_the_end(story: Callable[[Mortal], None]) -> None:
-    def at_most_one_holds_quota(world: World) -> None:
-        holds = [
-            each for each in ("low", "high") if has(world, each, "QuotaReserved") and not has(world, each, "Finished")
-        ]
-        assert len(holds) <= 1
-
-    def make() -> Mortal:
-        world = a_world(features=GATING, **PREEMPTION)
-        world.judge = at_most_one_holds_quota
-        return world
-
-    for title, world in tell_with_deaths(make, story):
-        assert is_complete(world, "high"), title
-        assert has(world, "high", "Finished"), title
-        assert has(world, "low", "Admitted"), title
-        assert job(world, "low")["spec"]["suspend"] is False, title
-        assert len(world.server.get(WORKLOADS).body["items"]) == 2, title

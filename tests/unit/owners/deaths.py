@@ -23,19 +23,22 @@ class Died(Exception):
 
 
 class Mortal(World):
-    """A world whose controllers die at write number ``at``. ``judge`` is asked after every write of anybody."""
+    """A world whose controllers die at write number ``at``. ``judge`` is asked after every write of anybody; ``counts``
+    says which of them are such points, where others' writes are tried elsewhere."""
 
     at = 0
     sent = False
     writes = 0
     deaths = 0
     judge: Callable[[World], None] = staticmethod(lambda world: None)
+    counts: Callable[[effects.Request], bool] = staticmethod(lambda effect: True)
 
     def _request(self, effect: effects.Request) -> Answer:
         if isinstance(effect, Get | List | Discover):
             return super()._request(effect)
-        self.writes += 1
-        dies = self.writes == self.at
+        is_counted = self.counts(effect)
+        self.writes += is_counted
+        dies = is_counted and self.writes == self.at
         if dies and not self.sent:
             raise Died
         answer = super()._request(effect)

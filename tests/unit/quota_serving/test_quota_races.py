@@ -38,16 +38,16 @@ def test_an_answer_that_comes_after_the_end_of_a_workload_holds_no_quota() -> No
     assert admitted(world) == ["b"]
 
 
-def test_the_end_of_the_one_before_is_told_while_who_has_its_name_now_is_admitted() -> None:
+def test_the_end_of_the_one_before_takes_no_quota_from_who_has_its_name_now() -> None:
     world = a_world(cpu=1)
-    add(world, "a")
+    add(world, "a", priority=5)
+    add(world, "b")
     world.hear_all()
     world.server.delete(f"{WORKLOADS}/a")
-    add(world, "a")
+    add(world, "a", priority=5)
     world.settle(deaf=[WORKLOAD])
     assert admitted(world) == ["a"], "the conflict was settled by asking"
-    add(world, "b")
-    world.advance(5)
+    world.settle(lambda options: options[-1])  # each piece of news is acted upon before the next one is heard
     assert admitted(world) == ["a"]
 
 

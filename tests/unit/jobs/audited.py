@@ -1,0 +1,99 @@
+"""Worlds of jobs in queues in which every revision is judged, and stories in which somebody meddles at every write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+
+from embedded import Embedded
+from harness.quota_auditing import PATHS, QuotaJudge
+from headgate.kube.resource import JOBS as JOB
+from headgate.owners.effects import Create, Delete, Patch, Request
+from headgate.quota.kinds.names import WORKLOADS as WORKLOAD
+from unit.jobs.test_managed_jobs import JOBS, WORKLOADS
+from unit.owners.deaths import Mortal, Story, tell
+from unit.owners.world import World
+
+Meddler = Callable[[World], None]
+
+
+class Auditor:
+    """Judges what was written since it was last asked, whoever wrote it. ``excused``: words of complaints that are a
+    meddler's doing."""
+
+    def __init__(self, server: Embedded, *excused: str) -> None:
+        self.judge = QuotaJudge()
+        self._excused = excused
+        query = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"}
+        self._watches = {plural: server.watch(path, **query) for plural, path in PATHS.items()}
+
+    def __call__(self, world: World) -> None:
+        heard = [
+            (plural, event["type"], event["object"])
+            for plural, watch in self._watches.items()
+            for event in map(msgspec.json.decode, watch.pull())
+            if event["type"] != "BOOKMARK"
+        ]
+        for event in sorted(heard, key=lambda event: int(event[2]["metadata"]["resourceVersion"])):
+            self.judge.take(*event)
+        problems = [each for each in self.judge.problems if not any(words in each for words in self._excused)]
+        assert not problems, problems
+
+
+def of_quota_and_jobs(effect: Request) -> bool:
+    """Writes to Workloads, and those that start and stop jobs; what becomes of pods is tried with their owners."""
+    match effect:
+        case Create(resource) | Delete(resource):
+            return resource == WORKLOAD
+        case Patch(resource):
+            return resource == WORKLOAD or (resource == JOB and effect.how == "merge")
+        case _:
+            return False
+
+
+def audited(world: Mortal, *excused: str) -> Mortal:
+    world.judge = Auditor(world.server, *excused)
+    world.counts = of_quota_and_jobs
+    world.writes = 0
+    return world
+
+
+def tell_with_meddling(make: Callable[[], Mortal], story: Story, meddle: Meddler) -> Iterator[tuple[str, Mortal]]:
+    """The story once for every write of the undisturbed one, with somebody who acts right after it."""
+    last = tell(make, story).writes
+    assert last > 0
+    for at in range(1, last + 1):
+        world = make()
+        judge, left = world.judge, [meddle]
+
+        def act(told: World, judge: Callable[[World], None] = judge, left: Any = left, at: int = at) -> None:
+            judge(told)
+            if left and isinstance(told, Mortal) and told.writes == at:
+                left.pop()(told)
+
+        world.judge = act
+        story(world)
+        assert not left, f"there was no write {at}"
+        judge(world)
+        yield f"meddling after write {at} of {last}", world
+
+
+def assert_tidy(world: World, title: str) -> None:
+    """No Workload without its job, none with a finalizer that nobody takes off, and queues that say what is held."""
+    jobs = {each["metadata"]["uid"] for each in world.server.get(JOBS).body["items"]}
+    held: dict[str, int] = {}
+    for each in world.server.get(WORKLOADS).body["items"]:
+        metadata = each["metadata"]
+        assert "deletionTimestamp" not in metadata, (title, metadata)
+        owners = [owner["uid"] for owner in metadata.get("ownerReferences") or ()]
+        assert set(owners) <= jobs, (title, metadata["name"])
+        told = {one["type"]: one["status"] for one in (each.get("status") or {}).get("conditions") or ()}
+        if told.get("QuotaReserved") == "True" and told.get("Finished") != "True":
+            admission = each["status"]["admission"]
+            used = (int(one["resourceUsage"]["cpu"]) for one in admission["podSetAssignments"])
+            held[admission["clusterQueue"]] = held.get(admission["clusterQueue"], 0) + sum(used)
+    for queue in world.server.get(PATHS["clusterqueues"]).body["items"]:
+        shown = queue["status"]["flavorsReservation"][0]["resources"][0]["total"]
+        assert int(shown) == held.get(queue["metadata"]["name"], 0), (title, queue["status"])
