@@ -6,39 +6,53 @@ server shows. Quota itself is given by ``quota/serving/``, pods are made by ``ow
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Mapping
 from typing import Final
 
-from headgate.jobs.book import NOBODY, Book, Key
+from headgate.jobs.ancestors import known_ancestors
+from headgate.jobs.book import Book, name_of
+from headgate.jobs.kin import NOBODY, Key
 from headgate.jobs.kind import JobKind, Object
-from headgate.jobs.names import POD_PRIORITY_CLASSES
+from headgate.jobs.matching import digest, has_pod_sets
+from headgate.jobs.names import DEFAULT_QUEUE, POD_PRIORITY_CLASSES
 from headgate.jobs.plan import Around, Wait, next_for_job, next_for_orphan
+from headgate.jobs.scope import Scope
 from headgate.jobs.settings import DEFAULT, JobSettings
-from headgate.jobs.workload import Classes
-from headgate.jobs.writing import Act, tell
+from headgate.jobs.workload import Classes, prebuilt_name, workload_name
+from headgate.jobs.writing import Act, adopt, tell
 from headgate.kube.features import Features
 from headgate.kube.references import controller_of
-from headgate.kube.resource import Resource
+from headgate.kube.resource import NAMESPACES, Resource
 from headgate.owners.contract import WHOLE, Again, Controller, Done, Interest, Later, Steps, Wake, one_by_one
-from headgate.owners.effects import Answer, Create, Effect, Get, Patch
+from headgate.owners.effects import Answer, Create, Delete, Effect, Get, Patch
 from headgate.owners.served import Served
 from headgate.quota.flavor import ResourceFlavor, read_flavor
-from headgate.quota.kinds.names import PRIORITY_CLASSES, RESOURCE_FLAVORS, WORKLOADS
+from headgate.quota.kinds.names import LOCAL_QUEUES, PRIORITY_CLASSES, RESOURCE_FLAVORS, WORKLOADS
+from headgate.quota.names import JOB_UID_LABEL
 
 _PATIENCE_S: Final = 10.0
 """How soon it is looked again for what a job lacks."""
+_LABELS: Final = frozenset({"metadata.labels", "metadata.creationTimestamp"})
 
 
 class ManagedJobs(Controller):
     name = "managed jobs"
 
     def __init__(self, features: Features, settings: JobSettings = DEFAULT) -> None:
-        self._gating: Final = features.scheduling_gated_by
-        self._kinds: Final = {each.resource.plural: each for each in settings.kinds}
+        self._features: Final = features
+        self._settings: Final = settings
+        self._kinds: Final = {name_of(each.resource): each for each in settings.kinds}
+        resources = [each.resource for each in settings.kinds]
+        known = {kind: each for kind, each in known_ancestors(settings.kinds).items() if each in resources}
         self._book: Final = Book(settings.kinds)
         self._flavors: Final[dict[str, ResourceFlavor]] = {}
         self._classes: Final = {PRIORITY_CLASSES: dict[str, Object](), POD_PRIORITY_CLASSES: dict[str, Object]()}
+        self._namespaces: Final[dict[str, Mapping[str, str]]] = {}
+        self._defaults: Final[dict[str, str]] = {}
+        book = self._book
+        self._scope: Final = Scope(settings, self._namespaces, self._defaults, known, book.get, book.unfinished)
         self._told: Final[dict[str, Wait]] = {}  # by the uid of a job: what its user knows already
+        self._kept: Final[dict[str, str]] = {}
         self._served: frozenset[Resource] = frozenset()
 
     def learn(self, served: Served) -> Iterable[Wake]:
@@ -50,18 +64,25 @@ class ManagedJobs(Controller):
             return ()
         kinds = [each.resource for each in self._kinds.values()]
         wanted = (*kinds, WORKLOADS, RESOURCE_FLAVORS, PRIORITY_CLASSES, POD_PRIORITY_CLASSES)
-        return [Interest(each, WHOLE) for each in wanted if each in self._served]
+        whole = [Interest(each, WHOLE) for each in wanted if each in self._served]
+        return [*whole, *(Interest(each, _LABELS) for each in (NAMESPACES, LOCAL_QUEUES) if each in self._served)]
 
     def applied(self, resource: Resource, obj: Object, now_s: float) -> Iterable[Wake]:
-        name = obj["metadata"]["name"]
+        metadata = obj["metadata"]
+        name = metadata["name"]
         if resource in self._classes:
             self._classes[resource][name] = obj
         elif resource == RESOURCE_FLAVORS:
             flavor = read_flavor(obj)
             if isinstance(flavor, ResourceFlavor):
                 self._flavors[name] = flavor
+        elif resource == NAMESPACES:
+            return self._relabelled(name, metadata.get("labels") or {})
+        elif resource == LOCAL_QUEUES:
+            if name == DEFAULT_QUEUE:
+                self._defaults[metadata["namespace"]] = metadata.get("creationTimestamp") or ""
         else:
-            return _wake(self._book.put(resource, obj, told=True))
+            return _wakes(self._book.put(resource, obj, told=True))
         return ()
 
     def removed(self, resource: Resource, namespace: str, name: str, uid: str, now_s: float) -> Iterable[Wake]:
@@ -69,19 +90,31 @@ class ManagedJobs(Controller):
             self._classes[resource].pop(name, None)
         elif resource == RESOURCE_FLAVORS:
             self._flavors.pop(name, None)
+        elif resource == NAMESPACES:
+            self._namespaces.pop(name, None)
+        elif resource == LOCAL_QUEUES:
+            if name == DEFAULT_QUEUE:
+                self._defaults.pop(namespace, None)
         else:
             self._told.pop(uid, None)
-            return _wake(self._book.remove(resource, namespace, name, uid))
+            self._kept.pop(uid, None)
+            return _wakes(self._book.remove(resource, namespace, name, uid))
         return ()
 
+    def _relabelled(self, namespace: str, labels: Mapping[str, str]) -> list[Wake]:
+        before, chosen = self._namespaces.get(namespace), self._settings.namespaces
+        self._namespaces[namespace] = labels
+        is_other = before is None or chosen.matches(before) != chosen.matches(labels)
+        return _wakes(self._book.kin.inside(namespace)) if is_other else []
+
     def synced(self, resource: Resource, revision: str, now_s: float) -> Iterable[Wake]:
-        return [Wake(key) for key in self._book.synced(resource, revision)]
+        return _wakes(self._book.synced(resource, revision))
 
     def work(self, key: Key, now_s: float) -> Steps:
         if key[0] == NOBODY:
-            acts = (next_for_orphan(each, now_s) for each in self._book.workloads(key))
-            orphaned = next((act for act in acts if act is not None), None)
-            return Done() if orphaned is None else (yield from self._do(key, orphaned))
+            acts = (self._lost(each, now_s) for each in self._book.workloads(key))
+            act = next((act for act in acts if act is not None), None)
+            return Done() if act is None else (yield from self._do(key, act))
         kind = self._kinds[key[0]]
         job = self._book.get(kind.resource, *key[1:])
         uid = "" if job is None else job["metadata"]["uid"]
@@ -97,14 +130,27 @@ class ManagedJobs(Controller):
                 if act is not None:
                     return (yield from self._do(key, act))
             if there != uid:
-                return Done(_wake(self._book.put(kind.resource, live.body))) if live.ok else Done()
+                return Done(_wakes(self._book.put(kind.resource, live.body))) if live.ok else Done()
         if job is None:
             return Done()
-        step = next_for_job(kind, job, own, self._around(now_s))
+        step = next_for_job(kind, job, own, self._offered(job), self._around(now_s))
         if isinstance(step, Wait):
             yield from self._say(kind, job, step)
             return Later(_PATIENCE_S) if step.is_warning else Done()
         return Done() if step is None else (yield from self._do(key, step))
+
+    def _lost(self, workload: Object, now_s: float) -> Act | None:
+        """A Workload that says whose it is by its label alone goes back to that job, if there is one."""
+        uid = workload["metadata"]["labels"][JOB_UID_LABEL]
+        key = self._book.kin.key_of(uid)
+        job = None if key is None else self._book.get(self._kinds[key[0]].resource, *key[1:])
+        if key is None or job is None or workload_name(self._kinds[key[0]], job) != workload["metadata"]["name"]:
+            return next_for_orphan(workload, now_s)
+        return adopt(self._kinds[key[0]], job, workload)
+
+    def _offered(self, job: Object) -> Object | None:
+        name = prebuilt_name(job)
+        return self._book.get(WORKLOADS, job["metadata"]["namespace"], name) if name else None
 
     def _say(self, kind: JobKind, job: Object, wait: Wait) -> Generator[Effect, Answer]:
         """Once, until it is something else."""
@@ -118,15 +164,17 @@ class ManagedJobs(Controller):
         if write is None:
             return Done()
         answer = yield write
-        if isinstance(write, Patch) and answer.ok and _changed_nothing(write, answer):
+        if answer.ok and self._keeps_less(write, answer):
+            self._kept[answer.body["metadata"]["uid"]] = digest(_sent(write))
+        elif isinstance(write, Patch) and answer.ok and _changed_nothing(write, answer):
             return Again(f"{write.resource.plural} {write.namespace}/{write.name}: the server kept what it had")
         name = write.obj["metadata"]["name"] if isinstance(write, Create) else write.name
         if not answer.ok:
             live = yield Get(write.resource, write.namespace, name)
-            woken = self._book.put(write.resource, live.body) if live.ok else None
+            woken = self._book.put(write.resource, live.body) if live.ok else []
             if live.missing and not isinstance(write, Create):
                 self._forget(write.resource, write.namespace, name)
-            if isinstance(write, Create) and woken != key and not answer.unknown:
+            if isinstance(write, Create) and key not in woken and not answer.unknown:
                 kind = self._kinds[key[0]]
                 job = self._book.get(kind.resource, *key[1:])
                 why = f"Workload {write.namespace}/{name} is somebody else's" if live.ok else answer.message
@@ -140,8 +188,13 @@ class ManagedJobs(Controller):
         if metadata.get("deletionTimestamp") and not metadata.get("finalizers"):
             self._forget(write.resource, write.namespace, name)
         elif metadata.get("uid"):
-            self._book.put(write.resource, answer.body)
+            return Done(_wakes([key, *self._book.put(write.resource, answer.body)]))
         return Done([Wake(key)])
+
+    def _keeps_less(self, write: Create | Patch | Delete, answer: Answer) -> bool:
+        """Whether the server's Workload tells less of its pods than was written, and that is news."""
+        sent, uid = _sent(write), answer.body.get("metadata", {}).get("uid")
+        return bool(sent) and not has_pod_sets(answer.body, sent) and self._kept.get(uid) != digest(sent)
 
     def _forget(self, resource: Resource, namespace: str, name: str) -> None:
         known = self._book.get(resource, namespace, name)
@@ -150,11 +203,21 @@ class ManagedJobs(Controller):
 
     def _around(self, now_s: float) -> Around:
         classes = Classes(self._classes[PRIORITY_CLASSES], self._classes[POD_PRIORITY_CLASSES])
-        return Around(self._flavors, classes, self._gating, now_s)
+        features = self._features
+        gating, holding = features.scheduling_gated_by, features.admission_gated_by
+        return Around(self._flavors, classes, self._scope, gating, holding, self._kept, now_s)
 
 
-def _wake(key: Key | None) -> list[Wake]:
-    return [] if key is None else [Wake(key)]
+def _wakes(keys: Iterable[Key]) -> list[Wake]:
+    return [Wake(key) for key in dict.fromkeys(keys)]
+
+
+def _sent(write: Create | Patch | Delete) -> list[Object]:
+    """The pod sets of a Workload that is written."""
+    if isinstance(write, Delete) or write.resource != WORKLOADS:
+        return []
+    body = write.obj if isinstance(write, Create) else write.body
+    return (body.get("spec") or {}).get("podSets") or []
 
 
 def _changed_nothing(write: Patch, answer: Answer) -> bool:

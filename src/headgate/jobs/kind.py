@@ -23,18 +23,35 @@ class Outcome(msgspec.Struct, frozen=True):
     message: str
 
 
+def _all(job: Object) -> int | None:
+    return None
+
+
+def _no_other(job: Object, count: int) -> Object:
+    return {}
+
+
+def _none_end(job: Object) -> bool:
+    return False
+
+
 class PodSetPlace(msgspec.Struct, frozen=True):
-    """Pods of one sort: where their template is, and how many run at a time."""
+    """Pods of one sort: where their template is, and how many run at a time. ``least``: how many are enough to start;
+    None if all are needed. ``resized``: a merge patch of the job that lets so many run."""
 
     name: str
     template: Path
     count: Callable[[Object], int]
+    least: Callable[[Object], int | None] = _all
+    resized: Callable[[Object, int], Object] = _no_other
 
 
 class JobKind(msgspec.Struct, frozen=True):
-    """``managed_labels``: labels that the server puts on templates, which are not the user's. ``is_active``: whether
-    pods may still use what was given. ``ready``: how many pods are ready or have done their work."""
+    """``integration``: what Kueue's settings call it. ``managed_labels``: labels that the server puts on templates,
+    which are not the user's. ``is_active``: whether pods may still use what was given. ``ready``: how many pods are
+    ready or have done their work. ``is_ending``: whether pods that were told to end have not ended yet."""
 
+    integration: str
     kind: GroupVersionKind
     resource: Resource
     suspend: Path
@@ -45,6 +62,7 @@ class JobKind(msgspec.Struct, frozen=True):
     ready: Callable[[Object], int]
     reclaimable: Callable[[Object], dict[str, int]]
     """How many pods of each pod set will not be needed again."""
+    is_ending: Callable[[Object], bool] = _none_end
     start_time: Path = ()
     """What must be taken off a suspended job before its template may be changed; empty: nothing."""
 

@@ -20,6 +20,10 @@ PREBUILT_WORKLOAD: Final = f"{GROUP}/prebuilt-workload-name"
 MAX_EXEC_TIME: Final = f"{GROUP}/max-exec-time-seconds"
 MIN_PARALLELISM: Final = f"{GROUP}/job-min-parallelism"
 COMPLETIONS_EQUAL_PARALLELISM: Final = f"{GROUP}/job-completions-equal-parallelism"
+POD_SET_LABEL: Final = f"{GROUP}/podset"
+CLUSTER_QUEUE_LABEL: Final = f"{GROUP}/cluster-queue-name"
+LOCAL_QUEUE_LABEL: Final = f"{GROUP}/local-queue-name"
+"""What a template is told when its job starts."""
 ELASTIC: Final = f"{GROUP}/elastic-job"
 
 # Pods.

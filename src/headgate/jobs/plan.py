@@ -12,28 +12,35 @@ from typing import Final
 import msgspec
 
 from headgate.jobs import writing
+from headgate.jobs.ancestors import NOT_FOUND, Unsure
 from headgate.jobs.gating import gate_of
 from headgate.jobs.kind import JobKind, Object, at, is_stopping, is_suspended, is_told_to_wait
+from headgate.jobs.matching import digest, has_counts, has_pod_sets, keeps_pod_sets
 from headgate.jobs.names import RESOURCE_IN_USE
-from headgate.jobs.placing import placed
+from headgate.jobs.placing import Unfit, placed
+from headgate.jobs.scope import Child, Scope
 from headgate.jobs.workload import (
     Classes,
     gates_of,
-    has_counts,
-    has_pod_sets,
     has_priority,
+    longest_s,
     new_workload,
     pod_sets,
+    prebuilt_name,
     priority,
     queue_of,
     workload_name,
 )
 from headgate.jobs.writing import Act
 from headgate.kube import conditions
+from headgate.kube.references import controller_of
 from headgate.owners.effects import Create
 from headgate.quota import names
 from headgate.quota.flavor import ResourceFlavor
 from headgate.quota.kinds.names import WORKLOADS
+
+OUT_OF_SYNC: Final = "OutOfSync"
+_OUT_OF_SYNC: Final = "The prebuilt workload is out of sync with its user job"
 
 
 class Wait(msgspec.Struct, frozen=True):
@@ -45,19 +52,40 @@ class Wait(msgspec.Struct, frozen=True):
 
 
 class Around(msgspec.Struct, frozen=True):
-    """What else a plan looks at. ``gating``: the feature gate SchedulingGatedBy."""
+    """What else a plan looks at. ``gating``: the feature gate SchedulingGatedBy. ``holding``: AdmissionGatedBy.
+    ``kept``: by the uid of a Workload, the digest of pod sets of which its server keeps what it can."""
 
     flavors: Mapping[str, ResourceFlavor]
     classes: Classes
+    scope: Scope
     gating: bool
+    holding: bool
+    kept: Mapping[str, str]
     now_s: float
 
 
 class Case(msgspec.Struct, frozen=True):
+    """``offered``: the Workload that somebody else made for the job, whoever has it."""
+
     kind: JobKind
     job: Object
     workload: Object | None
+    offered: Object | None
     around: Around
+
+    @property
+    def gates(self) -> str:
+        """Who holds the Workload back."""
+        return gates_of(self.job) if self.around.holding else ""
+
+    @property
+    def holds(self) -> bool:
+        """Whether its pods still use what was given."""
+        return self.kind.is_active(self.job) or (self.is_patient and self.kind.is_ending(self.job))
+
+    @property
+    def is_patient(self) -> bool:
+        return self.around.scope.settings.quota_release.get(self.kind.integration) == "OnTerminal"
 
 
 Next = Act | Wait | None
@@ -75,24 +103,52 @@ def next_for_orphan(workload: Object, now_s: float) -> Act | None:
     return writing.release_finalizer(workload)
 
 
-def next_for_job(kind: JobKind, job: Object, workloads: Sequence[Object], around: Around) -> Next:
+def next_for_job(
+    kind: JobKind, job: Object, workloads: Sequence[Object], offered: Object | None, around: Around
+) -> Next:
     if at(job, ("metadata", "deletionTimestamp")):
         return next((act for each in workloads if (act := next_for_orphan(each, around.now_s)) is not None), None)
-    own = workload_name(kind, job)
+    standing = around.scope.standing(job)
+    if isinstance(standing, Unsure):
+        return None if standing.reason == NOT_FOUND else Wait(standing.reason, standing.message)
+    own = prebuilt_name(job) or workload_name(kind, job)
+    workload = next((each for each in workloads if each["metadata"]["name"] == own), None)
+    case = Case(kind, job, workload, offered, around)
+    if standing == "elsewhere":
+        return _first(_ELSEWHERE, case)
     for each in workloads:
-        if each["metadata"]["name"] != own or not queue_of(job):
+        if each is not workload or standing != "managed":
             act = _drop(kind, job, each)
             if act is not None:
                 return act
-    if not queue_of(job):
-        return None
-    workload = next((each for each in workloads if each["metadata"]["name"] == own), None)
-    case = Case(kind, job, workload, around)
-    for rule in _RULES:
+    if isinstance(standing, Child):
+        return _child(kind, job, around.scope.workload_of(standing.ancestor))
+    return _first(_RULES, case) if standing == "managed" else _defaulted(kind, job, around.scope)
+
+
+def _first(rules: Sequence[Rule], case: Case) -> Next:
+    for rule in rules:
         step = rule(case)
         if step is not None:
             return None if step is _GO_ON else step
     return None
+
+
+def _child(kind: JobKind, job: Object, workload: Object | None) -> Next:
+    if is_told_to_wait(kind, job) or kind.outcome(job) is not None:
+        return None
+    return (
+        None if workload is not None and has_condition(workload, names.ADMITTED) else writing.suspend_child(kind, job)
+    )
+
+
+def _defaulted(kind: JobKind, job: Object, scope: Scope) -> Next:
+    """A job that runs and names no queue came in past admission: it gets the one of its namespace. Who waits of his
+    own will has left his queue, and is left alone."""
+    if is_told_to_wait(kind, job) or kind.outcome(job) is not None:
+        return None
+    queue = scope.default_queue(job)
+    return writing.enqueue(kind, job, queue) if queue else None
 
 
 def _drop(kind: JobKind, job: Object, workload: Object) -> Act | None:
@@ -107,6 +163,8 @@ def _finished(case: Case) -> Next:
     if case.workload is not None and has_condition(case.workload, names.FINISHED):
         if is_leaving(case.workload) and is_kept(case.workload):
             return writing.release_finalizer(case.workload)
+        if outcome is None and _reason(case.workload, names.FINISHED) == OUT_OF_SYNC:
+            return _stop(case, _OUT_OF_SYNC) or _GO_ON
         return _GO_ON
     if outcome is None:
         return None
@@ -124,8 +182,8 @@ def _leaving(case: Case) -> Next:
     if case.workload is None or not is_leaving(case.workload):
         return None
     stop = _stop(case, "Workload is deleted")
-    if stop is not None:
-        return stop
+    if stop is not None or (case.is_patient and case.holds):
+        return stop or _GO_ON
     return writing.release_finalizer(case.workload) if is_kept(case.workload) else _GO_ON
 
 
@@ -139,13 +197,28 @@ def _gated(case: Case) -> Next:
     return _stop(case, f"Gated by {gate}") or Wait("SchedulingGated", message, is_warning=False)
 
 
+def _prebuilt(case: Case) -> Next:
+    """Somebody else makes the Workload: the job waits for it and takes it, unless another one has it."""
+    name = prebuilt_name(case.job)
+    if not name or case.workload is not None:
+        return None
+    stop = _stop(case, "missing workload")
+    if stop is not None or case.holds:
+        return stop or _GO_ON
+    if case.offered is None:
+        return Wait("ErrWorkloadCompose", f'prebuilt workload "{name}" not found')
+    if controller_of(case.offered) is not None:
+        return Wait("ErrWorkloadCompose", f'prebuilt workload "{name}" is already controlled by another object')
+    return _GO_ON if is_leaving(case.offered) else writing.adopt(case.kind, case.job, case.offered)
+
+
 def _missing(case: Case) -> Next:
     if case.workload is not None:
         return None
     stop = _stop(case, "Missing Workload; unable to restore pod templates")
-    if stop is not None or case.kind.is_active(case.job):
+    if stop is not None or case.holds:
         return stop or _GO_ON
-    made = new_workload(case.kind, case.job, case.around.classes)
+    made = new_workload(case.kind, case.job, case.around.classes, case.gates)
     if isinstance(made, str):
         return Wait("ErrWorkloadCompose", made)
     namespace = made["metadata"]["namespace"]
@@ -154,26 +227,47 @@ def _missing(case: Case) -> Next:
 
 
 def _changed(case: Case) -> Next:
-    """The job asks for something else than its Workload: that follows while it holds nothing, and goes otherwise."""
+    """The job asks for something else than its Workload: that follows while it holds nothing, and goes otherwise. One
+    that its user made is at its end instead."""
     workload, job = case.workload, case.job
     if workload is None or is_stopping(job):
         return None
-    wanted = pod_sets(case.kind, job)
-    if not is_suspended(case.kind, job):
-        return None if has_counts(workload, wanted) else writing.delete(case.kind, job, workload)
-    is_same = has_pod_sets(workload, wanted)
-    if has_condition(workload, names.QUOTA_RESERVED):
-        return None if is_same else writing.delete(case.kind, job, workload)
+    is_reserved, is_prebuilt = has_condition(workload, names.QUOTA_RESERVED), bool(prebuilt_name(job))
+    wanted, longest = pod_sets(case.kind, job), longest_s(job)
+    is_same = _is_same(case, workload, wanted, is_reserved or is_prebuilt)
+    is_as_long = at(workload, ("spec", "maximumExecutionTimeSeconds")) == longest
+    if is_prebuilt and not (is_same and is_as_long):
+        return writing.finish(workload, OUT_OF_SYNC, _OUT_OF_SYNC, case.around.now_s)
+    if (is_reserved or not is_suspended(case.kind, job)) and not (is_same and is_as_long):
+        return writing.delete(case.kind, job, workload)
     spec: Object = {} if is_same else {"podSets": wanted}
-    if at(workload, ("spec", "queueName")) != queue_of(job):
-        spec["queueName"] = queue_of(job)
+    if not is_as_long:
+        spec["maximumExecutionTimeSeconds"] = longest
+    if not is_reserved and (at(workload, ("spec", "queueName")) or "") != queue_of(job):
+        spec["queueName"] = queue_of(job) or None
     told = priority(case.kind, job, case.around.classes)
-    if not isinstance(told, str) and not has_priority(workload, told):
+    if not isinstance(told, str) and not is_prebuilt and _may_follow(workload, told, is_reserved):
         spec.update({"priorityClassRef": None, **told})
-    gates = gates_of(job)
-    if not spec and gates == gates_of(workload):
-        return None
-    return writing.follow(case.kind, job, workload, spec, gates)
+    gates = case.gates if case.around.holding and not is_prebuilt and case.gates != gates_of(workload) else None
+    return None if not spec and gates is None else writing.follow(case.kind, job, workload, spec, gates)
+
+
+def _is_same(case: Case, workload: Object, wanted: list[Object], is_lenient: bool) -> bool:
+    if not is_suspended(case.kind, case.job):
+        return has_counts(case.kind, workload, case.job)
+    if has_pod_sets(workload, wanted):
+        return True
+    was_tried = case.around.kept.get(workload["metadata"]["uid"]) == digest(wanted)
+    return (is_lenient or was_tried) and keeps_pod_sets(workload, wanted)
+
+
+def _may_follow(workload: Object, told: Object, is_reserved: bool) -> bool:
+    """Whether the Workload gets another priority. Who holds quota may go from one WorkloadPriorityClass to another."""
+    if not is_reserved:
+        return not has_priority(workload, told)
+    before, after = at(workload, ("spec", "priorityClassRef")) or {}, told.get("priorityClassRef") or {}
+    kinds = {before.get("kind"), after.get("kind")}
+    return kinds == {"WorkloadPriorityClass"} and before.get("name") != after.get("name")
 
 
 def _reclaimed(case: Case) -> Next:
@@ -182,7 +276,13 @@ def _reclaimed(case: Case) -> Next:
     if workload is None or not has_condition(workload, names.QUOTA_RESERVED):
         return None
     known = {each["name"]: each["count"] for each in at(workload, ("status", "reclaimablePods")) or ()}
-    more = {name: count for name, count in case.kind.reclaimable(case.job).items() if count > known.get(name, 0)}
+    wanted = {each.get("name", "main"): each.get("count", 0) for each in at(workload, ("spec", "podSets")) or ()}
+    places, more = {each.name: each for each in case.kind.pod_sets}, dict[str, int]()
+    for name, spare in case.kind.reclaimable(case.job).items():
+        # Counted from what was asked for, which may be more than was admitted.
+        count = min(spare + max(wanted.get(name, 0) - places[name].count(case.job), 0), wanted.get(name, 0))
+        if count > known.get(name, 0):
+            more[name] = count
     return writing.reclaim(workload, {**known, **more}) if more else None
 
 
@@ -208,7 +308,7 @@ def _evicted(case: Case) -> Next:
     stop = _stop(case, str(why.get("message") or "The workload is evicted"))
     if stop is not None:
         return stop
-    if case.kind.is_active(case.job):
+    if case.holds:
         return _GO_ON
     return (
         writing.release(workload, why, case.around.now_s) if has_condition(workload, names.QUOTA_RESERVED) else _GO_ON
@@ -223,12 +323,12 @@ def _started(case: Case) -> Next:
         return None
     if is_stopping(job):
         return _stop(case, "")
-    patch = placed(case.kind, workload, case.around.flavors)
-    if isinstance(patch, str):
-        if patch.endswith("not found"):
-            return Wait("FailedToStart", patch)
-        told = writing.tell(case.kind, job, "FailedToStart", patch, is_warning=True)
-        return writing.finish(workload, "FailedToStart", patch, case.around.now_s, told)
+    patch = placed(case.kind, job, workload, case.around.flavors)
+    if isinstance(patch, Unfit):
+        if not patch.is_final:
+            return Wait("FailedToStart", patch.message)
+        told = writing.tell(case.kind, job, "FailedToStart", patch.message, is_warning=True)
+        return writing.finish(workload, "FailedToStart", patch.message, case.around.now_s, told)
     queue = at(workload, ("status", "admission", "clusterQueue"))
     return writing.start(case.kind, job, patch, f"Admitted by clusterQueue {queue}")
 
@@ -244,6 +344,7 @@ _RULES: Final[tuple[Rule, ...]] = (
     _finished,
     _leaving,
     _gated,
+    _prebuilt,
     _missing,
     _evicted,
     _changed,
@@ -253,8 +354,24 @@ _RULES: Final[tuple[Rule, ...]] = (
 )
 
 
+def _ending(case: Case) -> Next:
+    """Nobody looks after it any more, and nobody waits for it."""
+    if case.workload is None or not is_leaving(case.workload) or not is_kept(case.workload):
+        return _GO_ON
+    return writing.release_finalizer(case.workload)
+
+
+_ELSEWHERE: Final[tuple[Rule, ...]] = (_finished, _ending)
+"""For who is not managed here and has a Workload all the same: what it holds comes back when it ends."""
+
+
 def has_condition(workload: Object, condition: str) -> bool:
     return conditions.is_true(at(workload, ("status", "conditions")), condition)
+
+
+def _reason(workload: Object, condition: str) -> str:
+    found = conditions.find(at(workload, ("status", "conditions")), condition) or {}
+    return str(found.get("reason", ""))
 
 
 def is_leaving(obj: Object) -> bool:

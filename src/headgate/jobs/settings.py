@@ -11,7 +11,7 @@ from typing import Final, Literal, get_args
 
 import msgspec
 
-from headgate.jobs.builtin import BUILTIN
+from headgate.jobs.builtin import BUILTIN, JOB
 from headgate.jobs.kind import JobKind
 from headgate.kube.labels import Requirement, Selector
 
@@ -19,7 +19,7 @@ Release = Literal["OnTerminating", "OnTerminal"]
 """Quota is free when the last pod was told to end, or when it has ended."""
 RELEASES: Final[tuple[Release, ...]] = get_args(Release)
 POD: Final = "pod"
-BATCH_JOB: Final = "batch/job"
+BATCH_JOB: Final = JOB.integration
 RELEASING: Final = (BATCH_JOB, POD)
 """The integrations that may be told when to give quota back."""
 MANAGED_NAMESPACES: Final = Selector(

@@ -1,6 +1,7 @@
-"""The Workload of a job: its name, its pod sets as the job has them now, its priority; and whether one is still true.
+"""The Workload of a job: its name, its pod sets as the job has them now, its priority.
 
-Everything is read from the job and from priority classes; what becomes of a Workload is told in ``plan.py``.
+Everything is read from the job and from priority classes. Whether a Workload still is what its job asks for is told in
+``matching.py``, what becomes of it in ``plan.py``.
 """
 
 from __future__ import annotations
@@ -12,7 +13,15 @@ from typing import Any, Final
 import msgspec
 
 from headgate.jobs.kind import JobKind, Object, at
-from headgate.jobs.names import POD_PRIORITY_CLASSES, PRIORITY_CLASS, QUEUE_NAME, RESOURCE_IN_USE
+from headgate.jobs.matching import KEPT
+from headgate.jobs.names import (
+    MAX_EXEC_TIME,
+    POD_PRIORITY_CLASSES,
+    PREBUILT_WORKLOAD,
+    PRIORITY_CLASS,
+    QUEUE_NAME,
+    RESOURCE_IN_USE,
+)
 from headgate.kube.references import controller_reference
 from headgate.kube.schema import GroupVersionKind
 from headgate.quota.kinds.names import API_VERSION
@@ -45,20 +54,37 @@ def queue_of(job: Object) -> str:
     return str(at(job, ("metadata", "labels", QUEUE_NAME)) or "")
 
 
+def prebuilt_name(job: Object) -> str:
+    """Of the Workload that somebody else makes for it."""
+    metadata = job["metadata"]
+    for where in ("annotations", "labels"):
+        name = (metadata.get(where) or {}).get(PREBUILT_WORKLOAD)
+        if name:
+            return str(name)
+    return ""
+
+
+def longest_s(job: Object) -> int | None:
+    """For how long it may run altogether."""
+    told = at(job, ("metadata", "labels", MAX_EXEC_TIME))
+    if not isinstance(told, str) or not (told.isascii() and told.isdigit()):
+        return None
+    return int(told) or None
+
+
 def pod_sets(kind: JobKind, job: Object) -> list[Object]:
     """What the job asks for, without what the server added."""
     found = []
     for each in kind.pod_sets:
         template = at(job, each.template) or {}
-        metadata = _without_nothing({key: (template.get("metadata") or {}).get(key) for key in _KEPT})
+        metadata = _without_nothing({key: (template.get("metadata") or {}).get(key) for key in KEPT})
         labels = {key: value for key, value in metadata.get("labels", {}).items() if key not in kind.managed_labels}
         metadata = _without_nothing({**metadata, "labels": labels})
         made = {"spec": template.get("spec") or {}, **({"metadata": metadata} if metadata else {})}
-        found.append({"name": each.name, "count": each.count(job), "template": made})
+        count, least = each.count(job), each.least(job)
+        flexible = {"minCount": least} if least is not None and least < count else {}
+        found.append({"name": each.name, "count": count, "template": made, **flexible})
     return found
-
-
-_KEPT: Final = ("labels", "annotations")
 
 
 def priority(kind: JobKind, job: Object, classes: Classes) -> Object | str:
@@ -87,12 +113,11 @@ def priority_by(job: Object, of_pods: Iterable[str | None], classes: Classes) ->
     return {"priority": 0}
 
 
-def new_workload(kind: JobKind, job: Object, classes: Classes) -> Object | str:
-    """To be created; or why that cannot be yet."""
+def new_workload(kind: JobKind, job: Object, classes: Classes, gates: str) -> Object | str:
+    """To be created; or why that cannot be yet. ``gates``: who holds it back."""
     told = priority(kind, job, classes)
     if isinstance(told, str):
         return told
-    gates = gates_of(job)
     metadata: Object = {
         "name": workload_name(kind, job),
         "namespace": job["metadata"]["namespace"],
@@ -101,25 +126,17 @@ def new_workload(kind: JobKind, job: Object, classes: Classes) -> Object | str:
         "ownerReferences": [controller_reference(job, kind.kind)],
         **({"annotations": {ADMISSION_GATED_BY: gates}} if gates else {}),
     }
-    spec = {"queueName": queue_of(job), "podSets": pod_sets(kind, job), **told}
+    spec: Object = {"podSets": pod_sets(kind, job), **told}
+    queue, longest = queue_of(job), longest_s(job)
+    if queue:
+        spec["queueName"] = queue
+    if longest is not None:
+        spec["maximumExecutionTimeSeconds"] = longest
     return {"apiVersion": API_VERSION, "kind": "Workload", "metadata": metadata, "spec": spec}
 
 
 def gates_of(obj: Object) -> str:
     return str(at(obj, ("metadata", "annotations", ADMISSION_GATED_BY)) or "")
-
-
-def has_pod_sets(workload: Object, wanted: list[Object]) -> bool:
-    """Whether it asks for these, field by field."""
-    known = at(workload, ("spec", "podSets")) or []
-    return [_of_interest(each) for each in known] == [_of_interest(each) for each in wanted]
-
-
-def has_counts(workload: Object, wanted: list[Object]) -> bool:
-    known = at(workload, ("spec", "podSets")) or []
-    return [(each.get("name"), each.get("count")) for each in known] == [
-        (each["name"], each["count"]) for each in wanted
-    ]
 
 
 def has_priority(workload: Object, told: Object) -> bool:
@@ -131,12 +148,6 @@ def has_priority(workload: Object, told: Object) -> bool:
 def _priority(found: Object, group: str, kind: str) -> Object:
     reference = {"group": group, "kind": kind, "name": found["metadata"]["name"]}
     return {"priority": found.get("value", 0), "priorityClassRef": reference}
-
-
-def _of_interest(pods: Object) -> tuple[Any, ...]:
-    template = pods.get("template") or {}
-    metadata = {key: (template.get("metadata") or {}).get(key) or {} for key in _KEPT}
-    return pods.get("name"), pods.get("count"), metadata, template.get("spec")
 
 
 def _without_nothing(fields: Object) -> Object:

@@ -10,9 +10,10 @@ from collections.abc import Mapping
 import msgspec
 
 from headgate.jobs.kind import JobKind, Object, at, is_told_to_wait, put
-from headgate.jobs.names import COMPONENT, RESOURCE_IN_USE, STOPPING
+from headgate.jobs.names import COMPONENT, QUEUE_NAME, RESOURCE_IN_USE, STOPPING
 from headgate.jobs.placing import merged, restored
 from headgate.kube import conditions
+from headgate.kube.references import controller_reference, owner_references
 from headgate.kube.timestamps import format_time
 from headgate.owners.effects import Create, Delete, Emit, Patch
 from headgate.owners.families.pods import about
@@ -50,6 +51,15 @@ def stop(kind: JobKind, job: Object, workload: Object | None, why: str) -> Act:
     return Act(_patch_job(kind, job, body))
 
 
+def suspend_child(kind: JobKind, job: Object) -> Act:
+    told = tell(kind, job, "Suspended", "Kueue managed child job suspended")
+    return Act(_patch_job(kind, job, put(kind.suspend, True)), (told,))
+
+
+def enqueue(kind: JobKind, job: Object, queue: str) -> Act:
+    return Act(_patch_job(kind, job, {"metadata": {"labels": {QUEUE_NAME: queue}}}))
+
+
 def _patch_job(kind: JobKind, job: Object, body: Object, subresource: str = "") -> Patch:
     metadata = job["metadata"]
     guarded = {**body, "metadata": {**body.get("metadata", {}), **guard(job)}}
@@ -59,11 +69,28 @@ def _patch_job(kind: JobKind, job: Object, body: Object, subresource: str = "") 
 # -- the Workload --------------------------------------------------------------------------------------------------
 
 
-def follow(kind: JobKind, job: Object, workload: Object, spec: Object, gates: str) -> Act:
-    annotations = {"annotations": {names.ADMISSION_GATED_BY: gates or None}}
-    body: Object = {"metadata": {**annotations, **guard(workload)}, **({"spec": spec} if spec else {})}
-    text = f"Updated workload {workload['metadata']['namespace']}/{workload['metadata']['name']} to match its job"
-    return Act(patch_workload(workload, body), (tell(kind, job, "UpdatedWorkload", text),))
+def follow(kind: JobKind, job: Object, workload: Object, spec: Object, gates: str | None) -> Act:
+    """``gates``: None if they stay."""
+    metadata = guard(workload)
+    key = f"{workload['metadata']['namespace']}/{workload['metadata']['name']}"
+    said = []
+    if gates is not None:
+        metadata["annotations"] = {names.ADMISSION_GATED_BY: gates or None}
+        said.append(f'Updated workload AdmissionGatedBy to "{gates}"')
+    if "podSets" in spec:
+        said.append(f"Updated not matching Workload for suspended job: {key}")
+    elif "priority" in spec:
+        said.append(f"Updated workload priority class: {key}")
+    body: Object = {"metadata": metadata, **({"spec": spec} if spec else {})}
+    return Act(patch_workload(workload, body), tuple(tell(kind, job, "UpdatedWorkload", text) for text in said))
+
+
+def adopt(kind: JobKind, job: Object, workload: Object) -> Act:
+    """From now on it is the job's."""
+    references = [*owner_references(workload), controller_reference(job, kind.kind)]
+    labels = {names.JOB_UID_LABEL: job["metadata"]["uid"]}
+    metadata = {"ownerReferences": references, "labels": labels, **guard(workload)}
+    return Act(patch_workload(workload, {"metadata": metadata}))
 
 
 def delete(kind: JobKind, job: Object, workload: Object) -> Act:
@@ -95,11 +122,12 @@ def pods_ready(workload: Object, are: bool, known: Object | None, now_s: float) 
         again = known is not None and known.get("reason") == "WaitForRecovery"
         reason, text = (
             "Recovered" if again else "Started",
-            "All pods were ready or succeeded since the workload admission",
+            "All pods reached readiness and the workload is running",
         )
+    elif known is None:
+        reason, text = "WaitForStart", "Not all pods are ready or succeeded"
     else:
-        reason = "WaitForStart" if known is None else "WaitForRecovery"
-        text = "Not all pods are ready or succeeded"
+        reason, text = "WaitForRecovery", "At least one pod has failed, waiting for recovery"
     told = with_told(workload, told_of(workload), names.PODS_READY, are, reason, text, now_s)
     return Act(patch_status(workload, {"conditions": told}))
 
