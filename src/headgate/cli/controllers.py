@@ -19,6 +19,7 @@ from headgate.client.transport import Transport
 from headgate.control.shell import keep_running
 from headgate.control.zones import find_zone
 from headgate.jobs.controller import ManagedJobs
+from headgate.jobs.pods.controller import ManagedPods
 from headgate.jobs.recovery import FailureRecovery
 from headgate.jobs.settings import JobSettings
 from headgate.kube.features import Features
@@ -116,7 +117,7 @@ async def keep_jobs(transport: Transport, features: Features, settings: JobSetti
 
     def make() -> list[Controller]:
         recovery = [FailureRecovery()] if features.failure_recovery_policy else []
-        return [ManagedJobs(features, settings), *recovery]
+        return [ManagedJobs(features, settings), ManagedPods(features, settings), *recovery]
 
     await keep_running(make, transport)
 

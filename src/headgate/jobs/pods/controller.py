@@ -1,0 +1,261 @@
+"""Pods in Kueue's queues on an API server: hears of pods and Workloads, and does what ``plan.py`` says, in batches.
+
+A key is a pod alone or a group. What one process did not finish the next one does from what the server shows. Quota
+itself is given by ``quota/serving/``; pods come in with their gate by ``admission/``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Sequence
+from typing import Any, Final
+
+from headgate.jobs.ancestors import known_ancestors
+from headgate.jobs.names import POD_PRIORITY_CLASSES
+from headgate.jobs.plan import Wait, has_condition, next_for_orphan
+from headgate.jobs.pods import above
+from headgate.jobs.pods.composing import workload_name
+from headgate.jobs.pods.member import Member
+from headgate.jobs.pods.plan import Around, Sleep, Unseen, next_for_unit
+from headgate.jobs.pods.roster import Key, Roster, is_of_group
+from headgate.jobs.pods.unit import Unit
+from headgate.jobs.pods.writing import tell
+from headgate.jobs.release import release_of_pods
+from headgate.jobs.settings import DEFAULT, JobSettings
+from headgate.jobs.workload import Classes
+from headgate.jobs.writing import Act
+from headgate.kube.features import Features
+from headgate.kube.references import owner_references
+from headgate.kube.resource import PODS, Resource
+from headgate.owners.contract import WHOLE, Again, Controller, Done, Interest, Later, Steps, Wake, one_by_one
+from headgate.owners.effects import Answer, Create, Delete, Effect, Get, Patch, Request, Together
+from headgate.owners.served import Served
+from headgate.quota.flavor import ResourceFlavor, read_flavor
+from headgate.quota.kinds.names import PRIORITY_CLASSES, RESOURCE_FLAVORS, WORKLOADS
+from headgate.quota.names import QUOTA_RESERVED
+
+Object = dict[str, Any]
+
+_PATIENCE_S: Final = 10.0
+"""How soon it is looked again for what a pod lacks."""
+_LARGE: Final = 100
+_GATHER_S: Final = 0.1
+"""A large group is looked at as a whole, but not for each of its pods: news of it are gathered for a moment."""
+
+
+class ManagedPods(Controller):
+    name = "managed pods"
+
+    def __init__(self, features: Features, settings: JobSettings = DEFAULT) -> None:
+        self._release: Final = release_of_pods(features, settings.quota_release)
+        self._gating: Final = features.scheduling_gated_by
+        self._holding: Final = features.admission_gated_by
+        self._roster: Final = Roster()
+        self._above: Final = above.Above(known_ancestors(settings.kinds), manages_all=settings.manages_all)
+        self._flavors: Final[dict[str, ResourceFlavor]] = {}
+        self._classes: Final = {PRIORITY_CLASSES: dict[str, Object](), POD_PRIORITY_CLASSES: dict[str, Object]()}
+        self._told: Final[dict[Key, Wait]] = {}
+        self._ahead: Final[dict[Key, int]] = {}
+        self._ahead_total = 0
+        self._served: frozenset[Resource] = frozenset()
+
+    @property
+    def terminating_released(self) -> int:
+        """Pods that still run while what they were given is free already: how far accounting is ahead of machines."""
+        return self._ahead_total
+
+    def learn(self, served: Served) -> Iterable[Wake]:
+        self._served = frozenset(row.resource for row in served.by_name.values())
+        return ()
+
+    def interests(self) -> Iterable[Interest]:
+        if WORKLOADS not in self._served:
+            return ()
+        wanted = (PODS, WORKLOADS, RESOURCE_FLAVORS, PRIORITY_CLASSES, POD_PRIORITY_CLASSES)
+        found = [Interest(each, WHOLE) for each in wanted if each in self._served]
+        ancestors = sorted(self._above.resources & self._served, key=lambda each: (each.group, each.plural))
+        return [*found, *(Interest(each, above.FIELDS) for each in ancestors if self._gating)]
+
+    # -- events in -------------------------------------------------------------------------------------------------
+
+    def applied(self, resource: Resource, obj: Object, now_s: float) -> Iterable[Wake]:
+        name = obj["metadata"]["name"]
+        if resource in self._classes:
+            self._classes[resource][name] = obj
+        elif resource == RESOURCE_FLAVORS:
+            flavor = read_flavor(obj)
+            if isinstance(flavor, ResourceFlavor):
+                self._flavors[name] = flavor
+        elif resource in (PODS, WORKLOADS):
+            return self._wake(self._put(resource, obj))
+        else:
+            return self._wake(self._above.put(resource, obj))
+        return ()
+
+    def removed(self, resource: Resource, namespace: str, name: str, uid: str, now_s: float) -> Iterable[Wake]:
+        if resource in self._classes:
+            self._classes[resource].pop(name, None)
+        elif resource == RESOURCE_FLAVORS:
+            self._flavors.pop(name, None)
+        elif resource == PODS:
+            return self._wake(self._roster.remove_pod(namespace, name, uid))
+        elif resource == WORKLOADS:
+            return self._wake(self._roster.remove_workload(namespace, name, uid))
+        else:
+            return self._wake(self._above.remove(resource, namespace, name))
+        return ()
+
+    def _put(self, resource: Resource, obj: Object) -> list[Key]:
+        return self._roster.put_pod(obj) if resource == PODS else self._roster.put_workload(obj)
+
+    def _wake(self, keys: Iterable[Key]) -> list[Wake]:
+        return [Wake(key, _GATHER_S if self._roster.size(key) > _LARGE else 0.0) for key in keys]
+
+    # -- work ------------------------------------------------------------------------------------------------------
+
+    def work(self, key: Key, now_s: float) -> Steps:
+        members, workloads = self._roster.members(key), self._roster.workloads(key)
+        self._count(key, members, workloads)
+        if not members:
+            self._told.pop(key, None)
+            return (yield from self._orphaned(key, workloads, now_s))
+        mine = [each for each in workloads if is_of_group(each) or _is_of(each, members)]
+        if len(mine) < len(workloads):
+            return (yield from self._orphaned(key, [each for each in workloads if each not in mine], now_s))
+        unit = Unit(key, tuple(members))
+        step = next_for_unit(unit, mine, self._around(key, now_s))
+        if isinstance(step, Unseen):
+            live = yield Get(WORKLOADS, key[1], workload_name(unit))
+            if not live.ok and not live.missing:
+                return Again(live.message)
+            if live.ok and key in self._roster.put_workload(live.body):
+                return Done([Wake(key)])
+            step = step.acts
+        match step:
+            case Wait():
+                yield from self._say(unit, step)
+                return Later(_PATIENCE_S) if step.is_warning else Done()
+            case Sleep(until_s):
+                return Later(max(until_s - now_s, 0.0) + 0.001)
+            case tuple():
+                return (yield from self._do(unit, step))
+            case _:
+                return Done()
+
+    def _orphaned(self, key: Key, workloads: Sequence[Object], now_s: float) -> Steps:
+        """Workloads whose pods are gone, as far as is known: that is asked once more before anything is given back."""
+        for workload in workloads:
+            act = next_for_orphan(workload, now_s)
+            if act is None or act.write is None:
+                continue
+            owners = [str(each.get("name", "")) for each in owner_references(workload) if each.get("kind") == "Pod"]
+            answer = yield Together(tuple(Get(PODS, key[1], name) for name in owners))
+            there = {each.get("uid") for each in owner_references(workload)}
+            for each in answer.parts:
+                if not each.ok and not each.missing:
+                    return Again(each.message)
+                if each.ok and each.body["metadata"]["uid"] in there and self._roster.put_pod(each.body):
+                    return Done([Wake(key)])
+            done = yield act.write
+            yield from self._seen(act.write, done)
+            return Done([Wake(key)]) if done.ok or done.conflict else Again(done.message)
+        return Done()
+
+    def _do(self, unit: Unit, acts: Sequence[Act]) -> Steps:
+        """All of it at once; what one of them is refused keeps no other from going on."""
+        writes = [act.write for act in acts if act.write is not None]  # all of them
+        if len(writes) == 1:
+            answers: Sequence[Answer] = [(yield writes[0])]
+        else:
+            answers = (yield Together(tuple(writes))).parts
+        refused = ""
+        done = 0
+        for act, write, answer in zip(acts, writes, answers, strict=True):
+            if answer.ok and self._changed(write, answer):
+                done += 1
+                yield from one_by_one(act.events)
+                yield from self._seen(write, answer)
+                continue
+            yield from self._seen(write, answer)
+            if answer.conflict and not isinstance(write, Create):
+                done += 1  # it is something else by now: decided anew
+            else:
+                refused = refused or (yield from self._refused(unit, write, answer))
+        return Again(refused) if refused or not done else Done([Wake(unit.key)])
+
+    def _changed(self, write: Request, answer: Answer) -> bool:
+        """A server that does not keep what is written would be asked for ever."""
+        if not isinstance(write, Patch):
+            return True
+        known = self._revision(write)
+        return known is None or known != answer.body["metadata"].get("resourceVersion")
+
+    def _revision(self, write: Patch) -> str | None:
+        known = self._roster.known(write.resource == PODS, write.namespace, write.name)
+        return None if known is None else known["metadata"].get("resourceVersion")
+
+    def _seen(self, write: Create | Patch | Delete, answer: Answer) -> Generator[Effect, Answer]:
+        """What the server answered counts as heard; where it did not say, it is asked."""
+        name = write.obj["metadata"]["name"] if isinstance(write, Create) else write.name
+        is_deleted = isinstance(write, Delete) and answer.ok
+        says_nothing = is_deleted and not (answer.body.get("metadata") or {}).get("deletionTimestamp")
+        if says_nothing or not (answer.ok or answer.missing):
+            answer = yield Get(write.resource, write.namespace, name)
+        if answer.missing or (answer.ok and _is_gone(answer.body)):
+            known = self._roster.known(write.resource == PODS, write.namespace, name)
+            if known is not None and not isinstance(write, Create):
+                self._forget(write.resource, write.namespace, name, known["metadata"]["uid"])
+        elif answer.ok:
+            self._put(write.resource, answer.body)
+
+    def _forget(self, resource: Resource, namespace: str, name: str, uid: str) -> None:
+        remove = self._roster.remove_pod if resource == PODS else self._roster.remove_workload
+        remove(namespace, name, uid)
+
+    def _refused(self, unit: Unit, write: Request, answer: Answer) -> Generator[Effect, Answer, str]:
+        """Why; and a user is told what only he can mend."""
+        message = answer.message
+        if isinstance(write, Create) and not answer.unknown:
+            name = write.obj["metadata"]["name"]
+            if answer.conflict and self._roster.workloads(unit.key):
+                return message
+            if answer.conflict and unit.is_group:
+                text = f'A Workload named "{name}" already exists but is not a pod group workload'
+                yield from self._say(unit, Wait("WorkloadNameConflict", f"{text}; this pod group cannot be admitted"))
+            else:
+                yield from self._say(unit, Wait("ErrWorkloadCompose", message))
+        elif isinstance(write, Patch) and write.resource == PODS and answer.status in (403, 422):
+            yield from self._say(unit, Wait("FailedToStart", f"pod '{write.name}': {message}"))
+        return message
+
+    def _say(self, unit: Unit, wait: Wait) -> Generator[Effect, Answer]:
+        """Once, until it is something else."""
+        if self._told.get(unit.key) != wait:
+            self._told[unit.key] = wait
+            yield tell(unit.first, wait.reason, wait.message, is_warning=wait.is_warning)
+
+    def _count(self, key: Key, members: Sequence[Member], workloads: Sequence[Object]) -> None:
+        holds = any(has_condition(each, QUOTA_RESERVED) for each in workloads)
+        ending = 0 if holds else sum(each.is_leaving and each.is_bound and not each.is_over for each in members)
+        self._ahead_total += ending - self._ahead.pop(key, 0)
+        if ending:
+            self._ahead[key] = ending
+
+    def _around(self, key: Key, now_s: float) -> Around:
+        classes = Classes(self._classes[PRIORITY_CLASSES], self._classes[POD_PRIORITY_CLASSES])
+
+        def held_by(pod: Object) -> str | None:
+            return self._above.held_by(pod, key) if self._gating else None
+
+        return Around(self._flavors, classes, self._release, held_by, self._holding, now_s)
+
+
+def _is_of(workload: Object, members: Sequence[Member]) -> bool:
+    owners = {each.get("uid") for each in owner_references(workload)}
+    return any(each.uid in owners for each in members)
+
+
+def _is_gone(obj: Object) -> bool:
+    """Whether that was its last version: nothing keeps it, and nobody has to end it first."""
+    metadata = obj["metadata"]
+    is_ended = not metadata.get("finalizers") and not metadata.get("deletionGracePeriodSeconds")
+    return is_ended and bool(metadata.get("deletionTimestamp"))

@@ -1,0 +1,193 @@
+"""A stage for pods in Kueue's queues: the embedded server, one queue, quota, the controller of pods and a kubelet.
+
+Pods come in as admission would leave them: with their label, their finalizer and their gate.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from embedded import Embedded
+from headgate.jobs.pods.controller import ManagedPods
+from headgate.jobs.settings import DEFAULT, JobSettings
+from headgate.kube import conditions
+from headgate.kube.features import Features
+from headgate.owners.collector import Collector
+from headgate.owners.contract import Later, Steps
+from headgate.owners.families.pods import seconds
+from headgate.quota.engine import Settings
+from headgate.quota.kinds.definitions import definitions
+from headgate.quota.serving.controller import Quota
+from kueueing import Wire, a_cluster_queue, a_flavor, a_local_queue
+from unit.owners.deaths import Mortal
+from unit.owners.kubelet import ENDS, Kubelet
+from unit.owners.world import World
+
+API = "/apis/kueue.x-k8s.io/v1beta2"
+WORKLOADS = f"{API}/namespaces/ns/workloads"
+PODS = "/api/v1/namespaces/ns/pods"
+K = "kueue.x-k8s.io"
+GATE = f"{K}/admission"
+HELD_BY = f"{K}/scheduling-gated-by"
+PREEMPTION: dict[str, Any] = {"preemption": {"withinClusterQueue": "LowerPriority"}}
+SLOW = Features(pod_integration_fast_quota_release=False)
+
+
+class SlowKubelet(Kubelet):
+    """Pods that are told to end do so when their grace is over."""
+
+    def work(self, key: str, now_s: float) -> Steps:
+        pod = self._pods.get(key)
+        end_s = None if pod is None else seconds(pod["metadata"].get("deletionTimestamp"))
+        if end_s is not None and end_s > now_s:
+            yield from ()
+            return Later(end_s - now_s)
+        return (yield from super().work(key, now_s))
+
+
+def a_world(
+    cpu: int = 2,
+    features: Features | None = None,
+    settings: JobSettings = DEFAULT,
+    kubelet: type[Kubelet] = Kubelet,
+    others: Any = (),
+    **spec: Any,
+) -> Mortal:
+    features = features or Features()
+    server = Embedded(namespace="ns", features=features)
+    for each in definitions(both=False):
+        made(server, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", each)
+    for kind, value in (("low", 1), ("high", 100)):
+        body = {"metadata": {"name": kind}, "value": value}
+        made(server, f"{API}/workloadpriorityclasses", queueing("WorkloadPriorityClass", body))
+    flavor = a_flavor(labels={"disk": "ssd"}, tolerations=[{"key": "spot", "operator": "Exists"}])
+    made(server, f"{API}/resourceflavors", queueing("ResourceFlavor", flavor))
+    queue = a_cluster_queue("cq", {"default": {"cpu": cpu}}, **spec)
+    made(server, f"{API}/clusterqueues", queueing("ClusterQueue", queue))
+    made(server, f"{API}/namespaces/ns/localqueues", queueing("LocalQueue", a_local_queue()))
+    world = Mortal(
+        lambda: Quota(Settings()),
+        lambda: ManagedPods(features, settings),
+        *others,
+        Collector,
+        lambda: kubelet(server),
+        server=server,
+    )
+    world.advance(1)
+    world.writes = 0
+    return world
+
+
+def queueing(kind: str, obj: Wire) -> Wire:
+    metadata = {key: value for key, value in obj["metadata"].items() if key in ("name", "namespace")}
+    kept = {key: value for key, value in obj.items() if key != "status"}
+    return {"apiVersion": f"{K}/v1beta2", "kind": kind, **kept, "metadata": metadata}
+
+
+def made(server: Embedded, path: str, body: Wire) -> Wire:
+    answer = server.post(path, body)
+    assert answer.status == 201, answer.body
+    found: Wire = answer.body
+    return found
+
+
+def a_pod(
+    name: str,
+    group: str = "",
+    total: int | str = 2,
+    cpu: str = "1",
+    priority: str = "",
+    ends: str = "",
+    queue: str = "lq",
+    annotations: Wire | None = None,
+    gates: tuple[str, ...] = (GATE,),
+    grace_s: int = 60,
+    **spec: Any,
+) -> Wire:
+    labels = {f"{K}/queue-name": queue, f"{K}/managed": "true"}
+    notes = dict(annotations or {})
+    if priority:
+        labels[f"{K}/priority-class"] = priority
+    if group:
+        labels[f"{K}/pod-group-name"] = group
+        notes[f"{K}/pod-group-total-count"] = str(total)
+    if ends:
+        notes[ENDS] = ends
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
+    return {
+        "metadata": {"name": name, "labels": labels, "annotations": notes, "finalizers": [f"{K}/managed"]},
+        "spec": {
+            "restartPolicy": "Never",
+            "terminationGracePeriodSeconds": grace_s,
+            "containers": [container],
+            "schedulingGates": [{"name": gate} for gate in gates],
+            **spec,
+        },
+    }
+
+
+def add(world: World, name: str, **more: Any) -> Wire:
+    pod = made(world.server, PODS, a_pod(name, **more))
+    world.server.epoch_s += 1
+    return pod
+
+
+def add_group(world: World, group: str, count: int = 2, **more: Any) -> None:
+    for number in range(count):
+        add(world, f"{group}-{number}", group=group, total=count, **more)
+
+
+def pods(world: World) -> dict[str, Wire]:
+    return {each["metadata"]["name"]: each for each in world.server.get(PODS).body["items"]}
+
+
+def is_gated(pod: Wire) -> bool:
+    return any(each["name"] == GATE for each in pod["spec"].get("schedulingGates") or ())
+
+
+def started(world: World) -> list[str]:
+    """Whose gate is lifted, and who was not told to end."""
+    found = pods(world).items()
+    return sorted(name for name, pod in found if not is_gated(pod) and "deletionTimestamp" not in pod["metadata"])
+
+
+def delete(world: World, *names: str) -> None:
+    for name in names:
+        assert world.server.delete(f"{PODS}/{name}").status == 200
+
+
+def end(world: World, name: str, phase: str) -> None:
+    world.server.patch(f"{PODS}/{name}", {"metadata": {"annotations": {ENDS: phase}}})
+
+
+def workloads(world: World) -> dict[str, Wire]:
+    """By the pod that controls it, or by their own name."""
+    found = {}
+    for each in world.server.get(WORKLOADS).body["items"]:
+        controller = [ref["name"] for ref in each["metadata"].get("ownerReferences", ()) if ref.get("controller")]
+        found[controller[0] if controller else each["metadata"]["name"]] = each
+    return found
+
+
+def condition(world: World, name: str, type_: str) -> Wire:
+    found = workloads(world).get(name, {}).get("status", {}).get("conditions")
+    return conditions.find(found, type_) or {}
+
+
+def has(world: World, name: str, type_: str) -> bool:
+    return condition(world, name, type_).get("status") == "True"
+
+
+def reasons(world: World) -> list[str]:
+    return [each.reason for each in world.emitted if each.component == "kueue-job-controller"]
+
+
+def said(world: World, reason: str) -> list[str]:
+    return [each.message for each in world.emitted if each.reason == reason]
+
+
+def controller(world: World) -> ManagedPods:
+    with contextlib.suppress(StopIteration):
+        return next(each for each in world.controllers if isinstance(each, ManagedPods))
+    raise AssertionError("nobody manages pods")
