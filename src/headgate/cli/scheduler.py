@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from headgate.cli.plugins import Build, Found, find_plugins
 from headgate.cli.scheduler_config import read_configuration
-from headgate.jobs.names import MANAGED, POD_SET, QUEUE_NAME
+from headgate.jobs.names import MANAGED, POD_SET_LABEL, QUEUE_NAME
 from headgate.kube.features import Features
 from headgate.scheduling.admitting import Queueing
 from headgate.scheduling.cluster import Cluster
@@ -27,7 +27,7 @@ from headgate.scheduling.scheduler import Scheduler
 Complain = Callable[[str], None]
 Make = Callable[[Complain], Scheduler]
 
-_BY_QUOTA: Final = (MANAGED, QUEUE_NAME, POD_SET)
+_BY_QUOTA: Final = (MANAGED, QUEUE_NAME, POD_SET_LABEL)
 """Labels of pods that were given quota which others may still be about to leave."""
 _HEADER: Final = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 

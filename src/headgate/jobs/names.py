@@ -42,8 +42,6 @@ SUSPENDING_PARENT: Final = f"{GROUP}/pod-suspending-parent"
 IS_GROUP_WORKLOAD: Final = f"{GROUP}/is-group-workload"
 TERMINATION_TARGET: Final = "TerminationTarget"
 """The condition of a pod that says why it has to end."""
-POD_SET: Final = f"{GROUP}/podset"
-"""A label of pods: which of their Workload's pod sets they are of."""
 SAFE_TO_FORCEFULLY_DELETE: Final = f"{GROUP}/safe-to-forcefully-delete"
 
 POD_PRIORITY_CLASSES: Final = Resource("scheduling.k8s.io", "v1", "priorityclasses", namespaced=False)

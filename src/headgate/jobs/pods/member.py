@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from headgate.jobs.gating import gate_of
-from headgate.jobs.names import MANAGED, TERMINATION_TARGET
+from headgate.jobs.names import MANAGED, POD_SET_LABEL, ROLE_HASH, TERMINATION_TARGET
 from headgate.jobs.pods import shape
 from headgate.jobs.workload import gates_of, queue_of
 from headgate.kube import conditions
@@ -73,7 +73,7 @@ def read_member(pod: Object) -> Member:
         pod=pod,
         name=metadata["name"],
         uid=metadata["uid"],
-        role=shape.role_of(pod) if in_group else ALONE,
+        role=_role_of(pod) if in_group else ALONE,
         queue=queue_of(pod),
         total=shape.total_count(pod) if in_group else 1,
         phase=phase_of(pod),
@@ -85,6 +85,13 @@ def read_member(pod: Object) -> Member:
         is_kept=MANAGED in (metadata.get("finalizers") or ()),
         is_marked=conditions.is_true((pod.get("status") or {}).get("conditions"), TERMINATION_TARGET),
     )
+
+
+def _role_of(pod: Object) -> str:
+    """A start adds to what the role is made of: where admission did not write it down, the start did."""
+    at_start = (pod["metadata"].get("labels") or {}).get(POD_SET_LABEL)
+    is_written = ROLE_HASH in (pod["metadata"].get("annotations") or {})
+    return at_start if at_start and not is_written and not shape.is_gated(pod) else shape.role_of(pod)
 
 
 def trace(member: Member) -> tuple[Any, ...]:
