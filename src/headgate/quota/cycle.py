@@ -235,14 +235,14 @@ class Cycle:
         assignment = entry.nomination.assignment
         reason = Reason(why, assignment.message)
         if self._queueing.is_ready(entry.queue.name):  # else it only kept its place
-            if assignment.has_flavors_left:
+            if self._searches.goes_on(entry.waiter.key, assignment, reason):
                 self._has_moved = True
-                self._searches.go_on(entry.waiter.key, assignment)
                 return
             if self._searches.begins_anew(entry.waiter.key):
                 self._has_moved = True
                 return
             self._decide()
+        reason = self._searches.why(entry.waiter.key) or reason
         self._queueing.park(entry.waiter, reason, self._helpers(entry, is_idle=True), joins)
         self._tell(entry.waiter, reason)
 

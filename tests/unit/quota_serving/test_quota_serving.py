@@ -12,7 +12,7 @@ from headgate.owners.effects import Patch
 from headgate.quota.engine import Settings
 from headgate.quota.kinds.definitions import definitions
 from headgate.quota.serving.controller import Quota
-from kueueing import Wire, a_cluster_queue, a_flavor, a_local_queue, a_workload
+from kueueing import Wire, a_cluster_queue, a_flavor, a_local_queue, a_workload, groups
 from unit.owners.deaths import Mortal, tell_with_deaths
 from unit.owners.world import World
 
@@ -121,6 +121,22 @@ def test_queues_say_who_waits_and_who_holds_what(world: Mortal) -> None:
     assert conditions.is_true(queue["conditions"], "Active")
     local = world.server.get(f"{API}/namespaces/ns/localqueues/lq").body["status"]
     assert (local["pendingWorkloads"], local["admittedWorkloads"]) == (1, 2)
+
+
+def test_a_queue_that_is_alone_borrows_of_nobody_though_it_uses_more_than_it_has() -> None:
+    def rows(field: str) -> list[tuple[str, str, str]]:
+        ((flavor, resources),) = ((each["name"], each["resources"]) for each in queue[field])
+        return [(flavor, each["total"], each["borrowed"]) for each in resources]
+
+    for cohort, borrowed in (("", "0"), ("all", "1")):
+        world = a_world(cpu=2, **({"cohortName": cohort} if cohort else {}))
+        add(world, "a", 2)
+        world.advance(1)
+        world.server.patch(f"{API}/clusterqueues/cq", {"spec": {"resourceGroups": groups({"default": {"cpu": 1}})}})
+        world.advance(1)
+        queue = world.server.get(f"{API}/clusterqueues/cq").body["status"]
+        assert rows("flavorsReservation") == [("default", "2", borrowed)]
+        assert rows("flavorsUsage") == [("default", "2", borrowed)]
 
 
 def test_a_preemptor_is_admitted_when_its_victim_gave_back_its_quota() -> None:

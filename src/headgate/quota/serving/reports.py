@@ -40,9 +40,10 @@ def cluster_queue_status(engine: Engine, census: Census, queue: Object, now_s: f
     node = engine.book.now.queue(name)
     known = engine.world.queues.get(name)
     quotas = {fr: quota.nominal for fr, quota in known.quotas.items()} if known is not None else {}
+    shares = node is not None and node.parent is not None  # who is alone borrows of nobody, whatever it uses
 
-    def borrowed(fr: FlavorResource) -> int:
-        return max(counts.reserved[fr] - quotas.get(fr, 0), 0) if node is not None else 0
+    def borrowed(fr: FlavorResource, used: int) -> int:
+        return max(used - quotas.get(fr, 0), 0) if shares else 0
 
     return {
         "conditions": _active(queue, activity, now_s),
@@ -97,11 +98,16 @@ def _active(queue: Object, activity: Activity, now_s: float) -> list[Object]:
 def _usage(
     listed: Mapping[FlavorResource, int], amounts: Mapping[FlavorResource, int], borrowed: Any = None
 ) -> list[Object]:
-    """Every flavor and resource that the queue lists, in its order, used or not."""
+    """Every flavor that the queue lists, in its order, with its resources by name, used or not."""
     found: dict[str, list[Object]] = {}
     for flavor, resource in listed:
-        row: Object = {"name": resource, "total": amount_text(resource, amounts.get((flavor, resource), 0))}
+        used = amounts.get((flavor, resource), 0)
+        row: Object = {"name": resource, "total": amount_text(resource, used)}
         if borrowed is not None:
-            row["borrowed"] = amount_text(resource, borrowed((flavor, resource)))
+            row["borrowed"] = amount_text(resource, borrowed((flavor, resource), used))
         found.setdefault(flavor, []).append(row)
-    return [{"name": flavor, "resources": rows} for flavor, rows in found.items()]
+    return [{"name": flavor, "resources": sorted(rows, key=_name)} for flavor, rows in found.items()]
+
+
+def _name(row: Object) -> str:
+    return str(row["name"])

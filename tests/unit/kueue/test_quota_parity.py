@@ -1,0 +1,27 @@
+"""What worlds that Kueue and Headgate decided side by side (`tests/real/test_kueue_parity.py`) brought to light."""
+
+from __future__ import annotations
+
+from kueueing import a_pod_set
+from quota_engine import Api
+
+
+def test_a_search_over_pod_sets_at_different_flavors_ends() -> None:
+    """Each time one set moves on to the second flavor, the other one begins with the first."""
+    api = Api()
+    for name in ("spot", "fixed"):
+        api.flavor(name)
+    api.queue("cq", {"spot": {"cpu": 2}, "fixed": {"cpu": 2}})
+    for name, cpu in (("first", 2), ("second", 1)):
+        api.submit(name, cpu=cpu)
+        api.cycle()
+    api.finish("first")
+    api.submit("both", a_pod_set("one", requests={"cpu": 2}), a_pod_set("other", requests={"cpu": 2}))
+    api.cycle()
+    assert api.admitted() == ["second"]
+    status, reason, message = api.condition("both")
+    assert (status, reason) == ("False", "WaitingForQuota")
+    assert "flavor spot" in message, "all flavors are told of, not only those of the last part of the search"
+    api.finish("second")
+    api.cycle()
+    assert api.admitted() == ["both"]
