@@ -10,7 +10,7 @@ WORKERS ?= 2
 # A start that compiles six hundred modules first is not a quick one, and the suites start many processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup up test check kube karpenter bench torture lock clean
+.PHONY: help setup up test check kube karpenter kueue bench torture lock clean
 
 help:
 	@echo 'make up      start a cluster in this process (ARGS="--nodes 10" passes options on)'
@@ -18,6 +18,7 @@ help:
 	@echo 'make check   ruff, mypy, import-linter'
 	@echo 'make kube    build the real Kubernetes binaries that the comparison suites need'
 	@echo 'make karpenter  build Karpenter and kwok, which the autoscaler suite runs beside them'
+	@echo "make kueue   build Kueue's scheduler, whose decisions the parity suite compares with ours"
 	@echo 'make bench   measure'
 	@echo 'make torture kill, pause, flip and compact for hours (ARGS="kills --kills 100" for less)'
 	@echo 'make lock    compile requirements/*.in into hashed requirements/*.txt'
@@ -51,6 +52,9 @@ kube:
 
 karpenter:
 	@$(PYTHON) tools/kube/build.py karpenter
+
+kueue:
+	@$(PYTHON) tools/kube/build.py kueue
 
 bench: setup
 	PYTHONPATH=tests $(BIN)/python -m bench $(ARGS)

@@ -19,6 +19,7 @@ from hypothesis import settings
 from harness.both import Both, report_path
 from harness.embedded import EmbeddedServer
 from harness.karpenter import HOW_TO_GET_IT, karpenter_folder
+from harness.kueue import HOW_TO_GET_KUEUE, kueue_folder
 from harness.processes import Process
 from harness.real import HOW_TO_GET_THEM, RealServer, binaries
 from harness.server import Server
@@ -26,6 +27,7 @@ from real.allowed_differences import ALLOWED
 
 ABSENT = "the real Kubernetes binaries are absent"
 KARPENTER_ABSENT = "the real Karpenter is absent"
+KUEUE_ABSENT = "the real Kueue is absent"
 HERE = Path(__file__).parent
 CONTROLLERS = (
     "resourcequota-controller,serviceaccount-controller,root-ca-certificate-publisher-controller,"
@@ -77,6 +79,14 @@ def karpenter_binaries() -> Path:
     folder = karpenter_folder()
     if folder is None:
         pytest.skip(f"{KARPENTER_ABSENT}: {HOW_TO_GET_IT}")  # minutes to build, for one suite: by choice, on CI, too
+    return folder
+
+
+@pytest.fixture(scope="session")
+def kueue_binaries() -> Path:
+    folder = kueue_folder()
+    if folder is None:
+        pytest.skip(f"{KUEUE_ABSENT}: {HOW_TO_GET_KUEUE}")  # minutes to build, for one suite: by choice, on CI, too
     return folder
 
 

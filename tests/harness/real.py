@@ -84,6 +84,7 @@ class RealServer(Server):
             place / "etcd.log",
         )
         self._processes.append(etcd)
+        self.etcd_url = client
         key, tokens = place / "sa.key", place / "tokens.csv"
         key.write_bytes(_signing_key())
         tokens.write_text(TOKENS)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Builds the real binaries that the comparison suites talk to: Kubernetes (`make kube`), Karpenter (`make karpenter`).
+"""Builds the real binaries that the comparison suites talk to: `make kube`, `make karpenter`, `make kueue`.
 
 The pins are the Go modules beside this file; they hold no Go code, only `tool` lines. The binaries go into a cache
 folder outside the tree that is named after the pinned versions, one by one and by rename, so that an interrupted build
@@ -67,10 +67,18 @@ KWOK = Module(
     {"kwok": "sigs.k8s.io/kwok/cmd/kwok"},
     ("kustomize/stage/node/fast/node-*.yaml", "kustomize/stage/pod/fast/pod-*.yaml"),
 )
+KUEUE = Module(
+    "kueue",
+    "sigs.k8s.io/kueue",
+    # Its core controllers and its scheduler, without webhooks, certificates and jobs: what its own benchmark runs.
+    {"minimalkueue": "sigs.k8s.io/kueue/test/performance/scheduler/minimalkueue"},
+    ("config/components/crd/bases/*.yaml",),
+)
 
 SETS = {
     "kube": Set("kube", "the real Kubernetes binaries", 6, (ETCD, KUBERNETES)),
     "karpenter": Set("karpenter", "Karpenter for simulated nodes", 4, (KARPENTER, KWOK)),
+    "kueue": Set("kueue", "Kueue's scheduler", 4, (KUEUE,)),
 }
 
 
@@ -100,13 +108,15 @@ def binaries_dir(chosen: Set) -> Path:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     if chosen.name == "kube":
         return cache / "headgate" / "kube" / f"{pinned(KUBERNETES)}-etcd-{pinned(ETCD)}"
+    if chosen.name == "kueue":
+        return cache / "headgate" / "kueue" / pinned(KUEUE)
     return cache / "headgate" / "karpenter" / f"{pinned(KARPENTER)}-kwok-{pinned(KWOK)}"
 
 
 def is_sound(binary: Path, module: Module) -> bool:
     """A truncated file does not run; a binary of another version says so."""
     version = pinned(module)
-    if module in (KARPENTER, KWOK):  # neither says its version unless built by its own makefile; the linker does
+    if module in (KARPENTER, KWOK, KUEUE):  # none says its version unless built by its own makefile; the linker does
         line = f"\t{module.requirement}\t{version}\t".encode()
         return os.access(binary, os.X_OK) and line in binary.read_bytes()
     arguments = ["version", "--client"] if binary.name == "kubectl" else ["--version"]

@@ -1,0 +1,84 @@
+"""Kueue's own scheduler beside a real API server: its controllers without webhooks, certificates and jobs.
+
+`make kueue` builds it. `plant` writes objects below the API, so that two servers have the same ones: same uid, same
+time of creation. Both break ties, and two servers would never draw the same uid.
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import yaml
+
+from harness.processes import Process
+from harness.real import REPOSITORY, RealServer
+from harness.scheduling import send, wait_for
+from harness.server import Server
+
+Object = dict[str, Any]
+
+HOW_TO_GET_KUEUE = "run `make kueue` (needs Go), or set HEADGATE_KUBE_BIN to a folder that has it"
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
+
+
+def kueue_folder() -> Path | None:
+    """Where `make kueue` put it, or None if it did not."""
+    command = [sys.executable, str(REPOSITORY / "tools" / "kube" / "build.py"), "kueue", "--print-dir"]
+    folder = Path(subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip())
+    is_there = os.access(folder / "minimalkueue", os.X_OK) and (folder / "kueue-manifests").is_dir()
+    return folder if is_there else None
+
+
+class MinimalKueue(Process):
+    def __init__(self, server: Server, programs: Path, log: Path) -> None:
+        super().__init__([str(programs / "minimalkueue"), "--kubeconfig", str(server.kubeconfig)], log)
+
+
+def define_kueue(server: Server, programs: Path) -> None:
+    """Kueue's own definitions, as they are: nothing converts, nothing fills in but their schemas."""
+    kinds = [
+        send(server, "POST", DEFINITIONS, yaml.safe_load(file.read_text()))["spec"]
+        for file in sorted((programs / "kueue-manifests").glob("*.yaml"))
+    ]
+    plurals = [each["names"]["plural"] for each in kinds if any(one["name"] == "v1beta2" for one in each["versions"])]
+    wait_for(lambda: all(server.request("GET", f"{KUEUE}/{plural}").status == 200 for plural in plurals))
+    wait_for(lambda: set(plurals) <= _discovered(server))
+
+
+def _discovered(server: Server) -> set[str]:
+    """What clients are told of the group, who ask once at their start: it lags behind what is served."""
+    kind = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+    listed = server.request("GET", "/apis", {"Accept": kind}).json()["items"]
+    versions = [one for each in listed if each["metadata"]["name"] == "kueue.x-k8s.io" for one in each["versions"]]
+    return {each["resource"] for one in versions if one["version"] == "v1beta2" for each in one["resources"]}
+
+
+def plant(server: RealServer, objects: Iterable[Object]) -> None:
+    """Custom objects, with whatever metadata they have, into the store behind the API."""
+    address = urlsplit(server.etcd_url)
+    connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=30)
+    for each in objects:
+        group = each["apiVersion"].split("/")[0]
+        plural, metadata = f"{each['kind'].lower()}s", each["metadata"]
+        place = "/".join(metadata[part] for part in ("namespace", "name") if part in metadata)
+        key = f"/registry/{group}/{plural}/{place}"
+        body = {"key": _base64(key), "value": _base64(json.dumps(each))}
+        connection.request("POST", "/v3/kv/put", json.dumps(body), {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        said = answer.read()
+        assert answer.status == 200, said
+    connection.close()
+
+
+def _base64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
