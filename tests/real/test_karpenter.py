@@ -19,7 +19,7 @@ from harness.queues import API_VERSION, a_group, install_crds
 from harness.real import RealServer
 from harness.scheduling import delete_pod, get_pod, is_bound, patch_pod, scheduled_reason, send
 from headgate.capacity.names import GROUP_NAMES, OPT_IN
-from real.karpenter_world import World
+from real.karpenter_world import MERGE, World
 
 pytestmark = pytest.mark.real
 
@@ -27,8 +27,10 @@ Object = dict[str, Any]
 EVERYTHING = "apiserver,nodes,controllers,scheduler"
 GPU = "nvidia.com/gpu"
 FOREIGN = {"name": "example.com/somebody-elses"}
+PODS = "/api/v1/namespaces/default/pods"
 PRIORITY_CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 STOP_AFTER = "headgate.dev/stop-after"
+WITH_QUOTA = {"kueue.x-k8s.io/managed": "true"}
 POD_GROUPS = f"/apis/{API_VERSION}/namespaces/default/podgroups"
 
 
@@ -196,6 +198,39 @@ def test_a_preemption_buys_no_machine(world: World, limit: str) -> None:
     patch_pod(world.server, victim, {"metadata": {"annotations": {STOP_AFTER: "0s"}}})
     world.until_bound(urgent)
     assert world.machines(story) == 1
+
+
+def test_room_that_terminating_pods_leave_is_not_bought_for_a_pod_with_quota(world: World) -> None:
+    """Quota in Kueue's manner was given on while its holder still ends, which takes all of the 30 seconds it has."""
+    world.queue("left", "8")
+    world.pod("left", "left-victim", annotations={STOP_AFTER: "25s"})
+    world.until_bound("left-victim")
+    send(world.server, "DELETE", f"{PODS}/left-victim")
+    world.pod("left", "left-next", labels=WITH_QUOTA)
+    node = get_pod(world.server, "left-victim")["spec"]["nodeName"]
+    world.until(lambda: get_pod(world.server, "left-next")["status"].get("nominatedNodeName") == node)
+    world.settle()
+    waiting = get_pod(world.server, "left-next")
+    assert (is_bound(waiting), scheduled_reason(waiting)) == (False, "WaitingForTerminatingPods")
+    assert world.machines("left") == 1
+    patch_pod(world.server, "left-victim", {"metadata": {"annotations": {STOP_AFTER: "0s"}}})
+    world.until_bound("left-next")
+    assert world.machines("left") == 1
+
+
+def test_a_machine_is_bought_when_those_who_should_leave_are_overdue(world: World) -> None:
+    world.queue("stuck", "8")
+    slow = {STOP_AFTER: "6s"}  # more than enough for its kubelet to hear that it has fallen silent
+    world.pod("stuck", "stuck-victim", annotations=slow, terminationGracePeriodSeconds=6)
+    world.until_bound("stuck-victim")
+    node = get_pod(world.server, "stuck-victim")["spec"]["nodeName"]
+    silent = {"metadata": {"annotations": {"headgate.dev/silent-after": "0s"}}}
+    send(world.server, "PATCH", f"/api/v1/nodes/{node}", silent, MERGE)  # its kubelet ends nobody any more
+    send(world.server, "DELETE", f"{PODS}/stuck-victim")
+    world.pod("stuck", "stuck-next", labels=WITH_QUOTA)
+    world.until_bound("stuck-next")
+    assert "deletionTimestamp" in get_pod(world.server, "stuck-victim")["metadata"]
+    assert world.machines("stuck") == 2
 
 
 def test_beside_a_cluster_in_one_process_it_buys_the_same_machines(karpenter_binaries: Path, tmp_path: Path) -> None:
