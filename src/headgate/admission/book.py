@@ -10,20 +10,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from headgate.admission.policy import Policy
 from headgate.capacity.names import POD_GROUPS, QUEUES
 from headgate.capacity.register import Register
 from headgate.capacity.rules import Known
-from headgate.kube.resource import NAMESPACES, Resource
+from headgate.jobs.ancestors import known_ancestors
+from headgate.kube.resource import NAMESPACES, STATEFUL_SETS, Resource
+from headgate.quota.kinds.names import LOCAL_QUEUES
 
 Object = dict[str, Any]
 Key = tuple[Resource, str, str]
 
 WATCHED: Final[Mapping[Resource, tuple[str, ...]]] = {
-    NAMESPACES: ("metadata.annotations",),
+    NAMESPACES: ("metadata.annotations", "metadata.labels"),
     QUEUES: ("metadata.annotations", "spec", "status.state", "status.conditions"),
     POD_GROUPS: ("spec.queue",),
 }
 """What is followed, and which fields of it are looked at."""
+_OWNERS: Final = ("metadata.uid", "metadata.labels", "metadata.ownerReferences")
+
+
+def watched(policy: Policy) -> Mapping[Resource, tuple[str, ...]]:
+    """With what may be above a pod where jobs wait in Kueue's queues, and the queues for those that name none."""
+    if not policy.suspends_jobs:
+        return WATCHED
+    owners = dict.fromkeys(known_ancestors(policy.jobs.kinds).values(), _OWNERS)
+    return {**WATCHED, LOCAL_QUEUES: ("metadata.uid",), **owners, STATEFUL_SETS: (*_OWNERS, "spec.replicas")}
 
 
 class Book:

@@ -1,45 +1,66 @@
-"""Jobs on their way in: those with a queue wait from the start, stay in it while they run, and keep their gates' rules.
+"""Jobs on their way in: those that wait in a queue wait from the start, stay in it while they run, and keep rules.
 
-A job that came in running all the same is stopped by ``jobs/``, which also starts it.
+For every kind of job that can be suspended, built in or told of by its file. A job that came in running all the same is
+stopped by ``jobs/``, which also starts it. Pods are ``kueue_pods.py``'s, what makes pods is ``templates.py``'s.
 """
 
 from __future__ import annotations
 
-from typing import Final
-
+from headgate.admission.draft import LABELS, Draft
+from headgate.admission.managing import (
+    has_default_queue,
+    has_known_controller,
+    is_asked,
+    queue_for,
+    unsure,
+)
 from headgate.admission.policy import Policy, View
 from headgate.admission.review import ALLOWED, Answer, Request
-from headgate.jobs.gating import changes_of_gate, problems_of_gate
-from headgate.jobs.names import QUEUE_NAME
+from headgate.jobs.ancestors import Unsure
+from headgate.jobs.builtin import JOB
+from headgate.jobs.job_rules import problems_of_changed_job, problems_of_new_job
+from headgate.jobs.kind import JobKind, is_suspended
+from headgate.jobs.names import DEFAULT_QUEUE, QUEUE_NAME
+from headgate.jobs.rules import problems_of_change, problems_of_new
 from headgate.jobs.workload import queue_of
 from headgate.kube.errors import FieldErrors, aggregate
-from headgate.kube.validation.values import immutable
-from headgate.quota.kinds.gated_by import gate_changes, gate_problems
-
-_QUEUE_PATH: Final = f"metadata.labels[{QUEUE_NAME}]"
 
 
-def suspend_new(request: Request, policy: Policy, view: View) -> Answer:
-    if not policy.suspends_jobs or not queue_of(request.obj) or request.obj["spec"].get("suspend") is True:
+def suspend_new(kind: JobKind, request: Request, policy: Policy, view: View) -> Answer:
+    if not is_asked(request, policy, view):
         return ALLOWED
-    return Answer(patch=({"op": "add", "path": "/spec/suspend", "value": True},))
+    queue = queue_for(request, policy, view)
+    if isinstance(queue, Unsure):
+        return Answer(refusal=unsure(queue))
+    if queue is None:
+        return ALLOWED
+    draft = Draft(request.obj)
+    if queue == DEFAULT_QUEUE and not queue_of(request.obj):
+        if has_known_controller(request.obj, policy):
+            return ALLOWED  # what its owner makes is the owner's to send to a queue
+        draft.put((*LABELS, QUEUE_NAME), queue)
+    draft.put(kind.suspend, True)
+    return Answer(patch=draft.patch)
 
 
-def validate(request: Request, policy: Policy, view: View) -> Answer:
+def validate(kind: JobKind, request: Request, policy: Policy, view: View) -> Answer:
     """Everything that is wrong, at once."""
-    if not policy.suspends_jobs:
+    if not is_asked(request, policy, view):
         return ALLOWED
-    problems = _problems(request, policy)
+    problems = _problems(kind, request, policy, view)
     return Answer(refusal=aggregate(problems)) if problems else ALLOWED
 
 
-def _problems(request: Request, policy: Policy) -> FieldErrors:
-    new, old, features = request.obj, request.old, policy.features
-    found: FieldErrors = []
+def _problems(kind: JobKind, request: Request, policy: Policy, view: View) -> FieldErrors:
+    new, old, is_job = request.obj, request.old, kind.resource == JOB.resource
     if request.operation == "CREATE":
-        found += gate_problems(new) if features.admission_gated_by else []
-        return found + (problems_of_gate(new) if features.scheduling_gated_by else [])
-    if new["spec"].get("suspend") is not True:
-        found += immutable(queue_of(new), queue_of(old), _QUEUE_PATH)
-    found += gate_changes(new, old) if features.admission_gated_by else []
-    return found + (changes_of_gate(new, old) if features.scheduling_gated_by else [])
+        return problems_of_new(new, policy.features) + (problems_of_new_job(new) if is_job else [])
+    found = problems_of_change(
+        new,
+        old,
+        policy.features,
+        was_waiting=is_suspended(kind, old),
+        is_waiting=is_suspended(kind, new),
+        has_default=bool(queue_of(old)) and not queue_of(new) and has_default_queue(request.namespace, view),
+    )
+    return found + (problems_of_changed_job(new, old) if is_job else [])

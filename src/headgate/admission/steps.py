@@ -6,16 +6,18 @@ makes its configurations from the same rows (``control/webhooks/``).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Iterable
 from typing import Final, Literal
 
 import msgspec
 
-from headgate.admission import jobs, pod_groups, pods, queues, quota_kinds
+from headgate.admission import jobs, kueue_pods, pod_groups, pods, queues, quota_kinds, templates
 from headgate.admission.policy import Policy, View
 from headgate.admission.review import Answer, Request
 from headgate.capacity.names import POD_GROUPS, QUEUES
-from headgate.kube.resource import JOBS, PODS, Resource
+from headgate.jobs.kind import JobKind
+from headgate.kube.resource import DEPLOYMENTS, PODS, REPLICA_SETS, STATEFUL_SETS, Resource
 from headgate.quota.kinds.names import (
     ADMISSION_CHECKS,
     CLUSTER_QUEUES,
@@ -33,7 +35,9 @@ Ask = Callable[[Request, Policy, View], Answer]
 
 class Step(msgspec.Struct, frozen=True):
     """``path``: where a webhook is asked; empty for a step that only the embedded server takes, where it costs nothing.
-    ``gates``: it belongs to the feature gate, and is not asked while that is off."""
+    ``gates``: it belongs to the feature gate, and is not asked while that is off. ``keeps_jobs``: it is asked where
+    jobs wait in Kueue's queues, and there in the namespaces of those. ``cannot_wait``: what it misses nobody can mend
+    later, so what names a queue is not created while nobody answers."""
 
     name: str
     path: str
@@ -43,6 +47,8 @@ class Step(msgspec.Struct, frozen=True):
     operations: tuple[Literal["CREATE", "UPDATE", "DELETE"], ...]
     gates: bool
     ask: Ask
+    keeps_jobs: bool = False
+    cannot_wait: bool = False
 
 
 def _of_quota(resource: Resource, subresource: str = "") -> Step:
@@ -51,6 +57,34 @@ def _of_quota(resource: Resource, subresource: str = "") -> Step:
     name, path = f"{'.'.join(reversed(words))}.kueue.headgate.dev", f"/kueue/{'/'.join(words)}/validate"
     operations: tuple[Literal["CREATE", "UPDATE"], ...] = ("UPDATE",) if subresource else ("CREATE", "UPDATE")
     return Step(name, path, False, resource, subresource, operations, False, quota_kinds.validate)
+
+
+def _of_jobs(
+    resource: Resource, mutating: Ask, validating: Ask, *, on_update: bool = False, cannot_wait: bool = False
+) -> tuple[Step, Step]:
+    """What waits in Kueue's queues, and its rules."""
+    word = ".".join(filter(None, (resource.plural, resource.group)))
+    name, path = f"{word}.jobs.headgate.dev", f"/jobs/{word}"
+    first: tuple[Literal["CREATE", "UPDATE"], ...] = ("CREATE", "UPDATE") if on_update else ("CREATE",)
+    return (
+        Step(f"wait.{name}", f"{path}/mutate", True, resource, "", first, False, mutating, True, cannot_wait),
+        Step(name, f"{path}/validate", False, resource, "", ("CREATE", "UPDATE"), False, validating, True),
+    )
+
+
+def _of_templates(resource: Resource, parent: str) -> tuple[Step, Step]:
+    mark, validate = (functools.partial(each, parent) for each in (templates.mark, templates.validate))
+    return _of_jobs(resource, mark, validate, on_update=True, cannot_wait=True)
+
+
+def _of_kinds(kinds: Iterable[JobKind]) -> tuple[Step, ...]:
+    return tuple(
+        step
+        for kind in kinds
+        for step in _of_jobs(
+            kind.resource, functools.partial(jobs.suspend_new, kind), functools.partial(jobs.validate, kind)
+        )
+    )
 
 
 STEPS: Final = (
@@ -79,13 +113,25 @@ STEPS: Final = (
         False,
         pod_groups.validate_group,
     ),
-    Step("suspend.jobs.headgate.dev", "", True, JOBS, "", ("CREATE",), False, jobs.suspend_new),
-    Step("jobs.headgate.dev", "", False, JOBS, "", ("CREATE", "UPDATE"), False, jobs.validate),
     *map(_of_quota, (RESOURCE_FLAVORS, CLUSTER_QUEUES, COHORTS, LOCAL_QUEUES, WORKLOADS, ADMISSION_CHECKS)),
     _of_quota(WORKLOADS, "status"),
+    *_of_jobs(PODS, kueue_pods.gate_new, kueue_pods.validate, cannot_wait=True),
+    *_of_templates(DEPLOYMENTS, templates.DEPLOYMENT),
+    *_of_templates(REPLICA_SETS, templates.REPLICA_SET),
+    *_of_templates(STATEFUL_SETS, templates.STATEFUL_SET),
 )
+"""Those of kinds of jobs aside: which there are an installation says."""
+
+
+def every(policy: Policy) -> tuple[Step, ...]:
+    """Also those that nobody is asked about: another replica may have been told otherwise."""
+    return STEPS + _of_kinds(policy.jobs.kinds)
 
 
 def wanted(policy: Policy) -> tuple[Step, ...]:
     """Those that there is something to ask about."""
-    return tuple(step for step in STEPS if policy.gates or not step.gates)
+    return tuple(
+        step
+        for step in every(policy)
+        if (policy.gates or not step.gates) and (policy.suspends_jobs or not step.keeps_jobs)
+    )

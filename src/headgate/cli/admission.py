@@ -12,11 +12,10 @@ from headgate.apiserver.builtin.attributes import Attributes, Plugin, View
 from headgate.apiserver.builtin.plugins import Row, Table
 from headgate.cli.credentials import ADMIN, SYSTEM
 from headgate.cli.plan import Plan
-from headgate.cli.store_book import StoreBook
+from headgate.cli.store_book import StoreBook, stored_as
 from headgate.kube import status
 from headgate.kube.patch.json_patch import apply_json_patch
 from headgate.kube.patch.result import PatchProblem
-from headgate.kube.resource import Resource
 from headgate.scheduling.configuration.queue_profile import QUEUE_SCHEDULERS
 from headgate.store import Store
 
@@ -46,7 +45,7 @@ def own_admission(policy: Policy, store: Store) -> Table:
 
 
 def _row(step: Step, policy: Policy, book: StoreBook) -> Row:
-    endpoint = _stored(step.resource) + (f"/{step.subresource}" if step.subresource else "")
+    endpoint = stored_as(step.resource) + (f"/{step.subresource}" if step.subresource else "")
     return Row(step.name, step.operations, endpoint, _plugin(step, policy, book))
 
 
@@ -78,7 +77,3 @@ def _patched(new: Object, answer: Answer) -> status.ApiError | None:
         return status.internal_error(made.why or made.message)
     new.update(made.value)
     return None
-
-
-def _stored(resource: Resource) -> str:
-    return f"{resource.plural}.{resource.group}" if resource.group else resource.plural

@@ -230,8 +230,8 @@ async def _run(order: Order) -> str:
         if order.webhooks is not None and order.place is not None:
             gated = [profile.name for profile in order.configuration.profiles if profile.queues is not None]
             click.echo(f"headgate serves webhooks for pods of {', '.join(gated)} on {order.access.server}")
-            gates = order.features.queue_allocation_gate
-            serving_them = serve_webhooks(order.webhooks, order.place, gated, gates, transport, health)
+            jobs = order.jobs if "jobs" in order.components else None
+            serving_them = serve_webhooks(order.webhooks, order.place, gated, order.features, jobs, transport, health)
             working.append(asyncio.create_task(serving_them))
         if "controllers" in order.components:
             click.echo(f"headgate runs the workload controllers on {order.access.server}")

@@ -1,7 +1,7 @@
 """The book of ``admission/`` as the embedded server's writers see the cluster: it follows the store, staged writes too.
 
 Each question reads again what changed since the last one, and what was staged then and may have been lost since: its
-cost follows change, not the number of queues.
+cost follows change, not the number of queues. Kinds of which only a single object is ever asked for are not followed.
 """
 
 from __future__ import annotations
@@ -10,14 +10,40 @@ from collections.abc import Iterator
 from typing import Final
 
 from headgate.admission.book import WATCHED, Book
+from headgate.admission.policy import Object
 from headgate.apiserver import records
+from headgate.capacity.rules import Known
 from headgate.kube.resource import Resource
 from headgate.store import Revision, Store
 from headgate.store.item import Compacted
 
-_BY_STORED: Final = {
-    f"{resource.plural}.{resource.group}" if resource.group else resource.plural: resource for resource in WATCHED
-}
+
+def stored_as(resource: Resource) -> str:
+    return f"{resource.plural}.{resource.group}" if resource.group else resource.plural
+
+
+_BY_STORED: Final = {stored_as(resource): resource for resource in WATCHED}
+
+
+class Opened:
+    """A ``View`` (``admission/policy.py``): the book, and what is not in it from the store."""
+
+    def __init__(self, book: Book, store: Store) -> None:
+        self._book: Final = book
+        self._store: Final = store
+
+    def get(self, resource: Resource, namespace: str, name: str) -> Object | None:
+        if resource in WATCHED:
+            return self._book.get(resource, namespace, name)
+        item = self._store.peek(stored_as(resource), namespace if resource.namespaced else "", name)
+        return None if item is None else records.decode(item.data)
+
+    @property
+    def queues(self) -> Known:
+        return self._book.queues
+
+    def tenants(self, queue: str) -> int:
+        return self._book.tenants(queue)
 
 
 class StoreBook:
@@ -27,7 +53,7 @@ class StoreBook:
         self._seen: Revision | None = None
         self._staged: set[tuple[str, str, str]] = set()
 
-    def now(self) -> Book:
+    def now(self) -> Opened:
         """As the next writer finds it."""
         committed = self._store.committed
         changed = self._staged if self._seen == committed else self._staged | set(self._changes())
@@ -41,7 +67,7 @@ class StoreBook:
         self._seen = committed
         for stored, namespace, name in sorted(changed | self._staged):
             self._read(_BY_STORED[stored], stored, namespace, name)
-        return self._book
+        return Opened(self._book, self._store)
 
     def _changes(self) -> Iterator[tuple[str, str, str]]:
         for stored in _BY_STORED:

@@ -17,6 +17,8 @@ from headgate.client.transport import Transport
 from headgate.control.webhooks.keeper import Setback
 from headgate.control.webhooks.service import Health, Place, serve, who_am_i
 from headgate.control.webhooks.target import parse_service, parse_url
+from headgate.jobs.settings import DEFAULT, JobSettings
+from headgate.kube.features import Features
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -81,15 +83,24 @@ def webhook_options(command: F) -> F:
 
 
 async def serve_webhooks(
-    wish: Wish, place: Place, schedulers: Iterable[str], gates: bool, transport: Transport, health: Health
+    wish: Wish,
+    place: Place,
+    schedulers: Iterable[str],
+    features: Features,
+    jobs: JobSettings | None,
+    transport: Transport,
+    health: Health,
 ) -> str:
-    """Until it is cancelled; or why it could not begin."""
+    """Until it is cancelled; or why it could not begin. ``jobs``: which wait in queues; None: nobody here keeps any."""
     policy = Policy(
         schedulers=frozenset(schedulers),
         trusted=frozenset((*SERVICE_ACCOUNTS, *wish.trusted_users, await perform(transport, who_am_i()))) - {""},
         gates_all=wish.gates_all,
         exempt=frozenset({ALWAYS_EXEMPT, place.secret[0]}),
-        gates=gates,
+        gates=features.queue_allocation_gate,
+        suspends_jobs=jobs is not None,
+        features=features,
+        jobs=jobs or DEFAULT,
     )
     try:
         await serve(transport, policy, place, click.echo, health)

@@ -65,8 +65,9 @@ def managed_ancestor(
             break
         if uid in seen:
             return Unsure(CYCLE, f"{owner.get('kind')} {namespace}/{name} is controlled by what it controls")
-        if manages_all or ((parent["metadata"].get("labels") or {}).get(QUEUE_NAME)):
-            found = parent
+        has_queue = manages_all or (parent["metadata"].get("labels") or {}).get(QUEUE_NAME)
+        if has_queue and not (resource == REPLICA_SETS and controller_of(parent) is not None):
+            found = parent  # the labels of a ReplicaSet with an owner are those of its pods, not its own
         if len(seen) >= DEEPEST + 1:
             text = f"Terminated search for Kueue-managed Job because ancestor depth exceeded limit of {DEEPEST}"
             return Unsure(TOO_DEEP, text)

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from headgate.admission.book import Book
+from headgate.admission.policy import View
 from headgate.capacity.names import POD_GROUPS, QUEUES
 from headgate.cli.store_book import StoreBook
 from headgate.store import Item, Store
@@ -18,7 +18,7 @@ STORED = {QUEUE: QUEUES, "podgroups.scheduling.volcano.sh": POD_GROUPS}
 NAMES = ("a", "b", "c", "d")
 
 
-def seen(book: Book) -> dict[str, Any]:
+def seen(book: View) -> dict[str, Any]:
     objects = {
         (stored, name): book.get(resource, "t" if resource.namespaced else "", name)
         for stored, resource in STORED.items()

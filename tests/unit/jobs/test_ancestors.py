@@ -66,7 +66,7 @@ def test_what_nobody_controls_stands_alone() -> None:
 def test_the_topmost_in_a_queue_is_the_one(middle: str, top: str, manages_all: bool, expected: str | None) -> None:
     family = Family()
     above = family.add(DEPLOYMENTS, "top", queue=top)
-    between = family.add(REPLICA_SETS, "middle", above, queue=middle)
+    between = family.add(JOBS, "middle", above, queue=middle)
     assert family.top_of(a_pod(reference(between)), manages_all) == expected
 
 
@@ -125,3 +125,11 @@ def test_ten_ancestors_are_looked_at_and_no_more(levels: int, is_found: bool) ->
         assert isinstance(found, Unsure)
         assert found.reason == TOO_DEEP
         assert found.message.endswith("exceeded limit of 10")
+
+
+def test_the_queue_of_a_replica_set_with_an_owner_is_that_of_its_pods() -> None:
+    family = Family()
+    alone = family.add(REPLICA_SETS, "alone", queue="lq")
+    owned = family.add(REPLICA_SETS, "owned", family.add(DEPLOYMENTS, "d"), queue="lq")
+    assert family.top_of(a_pod(reference(alone))) == "alone"
+    assert family.top_of(a_pod(reference(owned))) is None

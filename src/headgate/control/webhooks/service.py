@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from headgate.admission.book import WATCHED
+from headgate.admission.book import WATCHED, watched
 from headgate.admission.policy import Policy
 from headgate.capacity.names import GROUP, POD_GROUPS, QUEUES, VERSION
 from headgate.client import writes
@@ -66,8 +66,8 @@ async def serve(transport: Transport, policy: Policy, place: Place, say: Say, he
     running: list[asyncio.Task[None]] = []
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(_stop, running)
-        running += [asyncio.create_task(server.follow(resource)) for resource in WATCHED]
-        await server.knows(await _served(transport, say))
+        running += [asyncio.create_task(server.follow(resource)) for resource in watched(policy)]
+        await server.knows(await _served(transport, say) | (watched(policy).keys() - WATCHED))
         port = await stack.enter_async_context(server.listening(place.host, place.port))
         shown_at.append(port)
         health.server = server

@@ -22,10 +22,10 @@ import aiohttp
 import msgspec
 from aiohttp import web
 
-from headgate.admission.book import WATCHED, Book, Key, Reading
+from headgate.admission.book import WATCHED, Book, Key, Reading, watched
 from headgate.admission.policy import Policy
 from headgate.admission.review import API_VERSION, KIND, Answer, Request, read_review, write_review
-from headgate.admission.steps import STEPS, Step
+from headgate.admission.steps import Step, every
 from headgate.capacity.names import OPT_IN
 from headgate.client import transport as clients
 from headgate.client.informer import Applied, Event, Informer, Removed, Synced
@@ -53,7 +53,6 @@ _ABSENT_S: Final = 1.0
 _MOST_ABSENT: Final = 10_000
 _SELF_CALL_S: Final = 5.0
 _JSON: Final = "application/json"
-_PATHS: Final[Mapping[str, Step]] = {step.path: step for step in STEPS if step.path}
 _ANYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
 _log: Final = logging.getLogger(__name__)
 
@@ -64,6 +63,8 @@ class WebhookServer:
     def __init__(self, transport: Transport, policy: Policy) -> None:
         self._transport = transport
         self._policy = policy
+        self._paths: Final[Mapping[str, Step]] = {step.path: step for step in every(policy) if step.path}
+        self._watched: Final = watched(policy)
         self._book = Book()
         self._synced: set[Resource] = set()
         self._told = asyncio.Event()
@@ -106,7 +107,8 @@ class WebhookServer:
             heard,
             jitter=random.random,
             sleep=asyncio.sleep,
-            fields=WATCHED[resource],
+            fields=self._watched[resource],
+            may_be_absent=resource not in WATCHED,
             report=lambda problem: _log.warning("webhooks: %s", problem),
         ).run()
 
@@ -165,9 +167,9 @@ class WebhookServer:
     async def _handle(self, request: web.BaseRequest) -> web.Response:
         if request.method == "GET":
             return self._examined(request.path)
-        step = _PATHS.get(request.path)
+        step = self._paths.get(request.path)
         if step is None and request.path != conversions.PATH:
-            known = ", ".join((*_PATHS, conversions.PATH))
+            known = ", ".join((*self._paths, conversions.PATH))
             return _text(404, f"nothing is answered at {request.path}; known: {known}")
         if request.method != "POST":
             return _text(405, f"POST {KIND if step is not None else review.KIND}")

@@ -14,6 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from headgate.jobs import names
+from headgate.jobs.numbers import whole_number
 from headgate.kube import quantity
 from headgate.kube.quantity import Quantity
 
@@ -42,21 +43,6 @@ def total_count(pod: Object) -> int | str:
         told = f"incorrect annotation value '{names.TOTAL_COUNT}={written}'"
         return f"{told}: group total count should be greater than zero"
     return count
-
-
-def whole_number(written: str) -> int | str:
-    """In Go's words where it is none."""
-    digits = written.removeprefix(written[:1]) if written[:1] in ("-", "+") else written
-    if not (digits.isascii() and digits.isdigit()):
-        return f"strconv.Atoi: parsing {msgspec.json.encode(written).decode()}: invalid syntax"
-    count = int(written) if len(digits) < _MOST_DIGITS else _MOST + 1
-    if not -_MOST <= count <= _MOST:
-        return f"strconv.Atoi: parsing {msgspec.json.encode(written).decode()}: value out of range"
-    return count
-
-
-_MOST: Final = 2**63 - 1
-_MOST_DIGITS: Final = 40
 
 
 def is_managed(pod: Object) -> bool:

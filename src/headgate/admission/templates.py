@@ -1,0 +1,84 @@
+"""Deployments, ReplicaSets and StatefulSets on their way in: they wait in Kueue's queues through their pods.
+
+What holds a pod is written into the template here, and read when the pod is created (``kueue_pods.py``). What holds
+back the owner itself (``scheduling-gated-by``) stays on the owner: a change of it must not roll the pods.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headgate.admission.draft import LABELS, Draft
+from headgate.admission.managing import ancestor, has_known_controller, is_asked, queue_for, unsure
+from headgate.admission.policy import Policy, View
+from headgate.admission.review import ALLOWED, Answer, Object, Request
+from headgate.jobs import names
+from headgate.jobs.ancestors import Unsure
+from headgate.jobs.kind import at
+from headgate.jobs.template_rules import (
+    STATEFUL_SET_WORD,
+    problems_of_changed_group,
+    problems_of_changed_owner,
+    problems_of_new_owner,
+)
+from headgate.jobs.workload import queue_of
+from headgate.kube.errors import aggregate
+from headgate.kube.references import controller_of
+
+DEPLOYMENT, REPLICA_SET, STATEFUL_SET = "deployment", "replicaset", STATEFUL_SET_WORD
+_TEMPLATE: Final = ("spec", "template")
+
+
+def mark(parent: str, request: Request, policy: Policy, view: View) -> Answer:
+    """``parent``: the word by which its pods know whom they wait for."""
+    if not is_asked(request, policy, view) or _is_leaving(request.obj):
+        return ALLOWED
+    if parent == REPLICA_SET and controller_of(request.obj) is not None:
+        return ALLOWED  # its template is its Deployment's, and would be written back
+    queue = queue_for(request, policy, view)
+    if isinstance(queue, Unsure):
+        return Answer(refusal=unsure(queue)) if request.operation == "CREATE" else ALLOWED
+    if queue is None:
+        return ALLOWED
+    draft = Draft(request.obj)
+    if not queue_of(request.obj):
+        if not _may_be_sent(request, policy):
+            return ALLOWED
+        if queue:
+            draft.put((*LABELS, names.QUEUE_NAME), queue)
+    priority = at(request.obj, (*LABELS, names.PRIORITY_CLASS))
+    told = {names.QUEUE_NAME: queue, names.PRIORITY_CLASS: priority}
+    draft.put((*_TEMPLATE, "metadata", "annotations", names.SUSPENDING_PARENT), parent)
+    draft.put_all(
+        (*_TEMPLATE, *LABELS), {names.MANAGED: "true", **{name: value for name, value in told.items() if value}}
+    )
+    return Answer(patch=draft.patch)
+
+
+def validate(parent: str, request: Request, policy: Policy, view: View) -> Answer:
+    """Everything that is wrong, at once."""
+    if not is_asked(request, policy, view):
+        return ALLOWED
+    new, old = request.obj, request.old
+    if request.operation == "CREATE":
+        problems = problems_of_new_owner(new, policy.features)
+    else:
+        problems = problems_of_changed_owner(new, old, policy.features)
+        if parent == STATEFUL_SET and _is_marked(new) and ancestor(request, policy, view) is None:
+            problems += problems_of_changed_group(new, old)
+    return Answer(refusal=aggregate(problems)) if problems else ALLOWED
+
+
+def _may_be_sent(request: Request, policy: Policy) -> bool:
+    """To a queue that it does not name: when it is created, not when somebody happens to change it later."""
+    if has_known_controller(request.obj, policy):
+        return False
+    return request.operation == "CREATE" or _is_marked(request.old)
+
+
+def _is_marked(owner: Object) -> bool:
+    return at(owner, (*_TEMPLATE, "metadata", "annotations", names.SUSPENDING_PARENT)) is not None
+
+
+def _is_leaving(obj: Object) -> bool:
+    return bool((obj.get("metadata") or {}).get("deletionTimestamp"))

@@ -1,0 +1,30 @@
+"""Numbers and switches that users write as text in labels and annotations, read as Go reads them, with its words."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headgate.kube.errors import quote
+
+_MOST: Final = 2**63 - 1
+_MOST_DIGITS: Final = 40
+_SWITCHES: Final = {
+    **dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), True),
+    **dict.fromkeys(("0", "f", "F", "false", "FALSE", "False"), False),
+}
+
+
+def whole_number(written: str) -> int | str:
+    """Or why it is none."""
+    digits = written.removeprefix(written[:1]) if written[:1] in ("-", "+") else written
+    if not (digits.isascii() and digits.isdigit()):
+        return f"strconv.Atoi: parsing {quote(written)}: invalid syntax"
+    if len(digits) > _MOST_DIGITS or not -_MOST <= int(written) <= _MOST:
+        return f"strconv.Atoi: parsing {quote(written)}: value out of range"
+    return int(written)
+
+
+def switch(written: str) -> bool | str:
+    """Or why it is none."""
+    found = _SWITCHES.get(written)
+    return f"strconv.ParseBool: parsing {quote(written)}: invalid syntax" if found is None else found

@@ -1,0 +1,145 @@
+"""What every job may say to Kueue's queues, and what of it may change: its queue, priority, time, Workload and gates.
+
+For all kinds alike; Kueue's texts. What was wrong before a change and is the same after it does not stand in the way.
+Rules of one kind alone are ``job_rules.py``'s, ``pods/rules.py``'s and ``template_rules.py``'s.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headgate.jobs import names
+from headgate.jobs.gating import changes_of_gate, problems_of_gate
+from headgate.jobs.kind import Object, at
+from headgate.jobs.numbers import whole_number
+from headgate.jobs.workload import queue_of
+from headgate.kube.errors import FieldErrors, forbidden, invalid
+from headgate.kube.features import Features
+from headgate.kube.names import is_dns1123_subdomain
+from headgate.kube.validation.values import immutable
+from headgate.quota.kinds.gated_by import gate_changes, gate_problems
+from headgate.quota.names import ADMISSION_GATED_BY, GROUP
+
+LABELS: Final = "metadata.labels"
+ANNOTATIONS: Final = "metadata.annotations"
+QUEUE_PATH: Final = f"{LABELS}[{names.QUEUE_NAME}]"
+_PRIORITY_PATH: Final = f"{LABELS}[{names.PRIORITY_CLASS}]"
+_TIME_PATH: Final = f"{LABELS}[{names.MAX_EXEC_TIME}]"
+_ELASTIC_PATH: Final = f"{ANNOTATIONS}[{names.ELASTIC}]"
+_TOPOLOGY: Final = tuple(f"{GROUP}/podset-{each}-topology" for each in ("required", "preferred", "unconstrained"))
+
+
+def label(obj: Object, name: str) -> str | None:
+    found = at(obj, ("metadata", "labels", name))
+    return found if isinstance(found, str) else None
+
+
+def annotation(obj: Object, name: str) -> str | None:
+    found = at(obj, ("metadata", "annotations", name))
+    return found if isinstance(found, str) else None
+
+
+def problems_of_new(job: Object, features: Features) -> FieldErrors:
+    return [
+        *queue_problems(job),
+        *_prebuilt_problems(job),
+        *_time_problems(job),
+        *elastic_problems(job),
+        *gates_problems(job, features),
+    ]
+
+
+def problems_of_change(
+    new: Object, old: Object, features: Features, *, was_waiting: bool, is_waiting: bool, has_default: bool
+) -> FieldErrors:
+    """``is_waiting``: suspended, or behind its gate. ``has_default``: its namespace has a queue for all."""
+    found = queue_problems(new, old) + elastic_problems(new, old)
+    if not is_waiting:
+        found += immutable(queue_of(new), queue_of(old), QUEUE_PATH)
+    if not queue_of(new) and queue_of(old) and has_default:
+        found.append(invalid(QUEUE_PATH, "", "queue-name must not be empty in namespace with default queue"))
+    if is_waiting:
+        found += _prebuilt_problems(new, old)
+    else:
+        found += immutable(prebuilt_workload(new), prebuilt_workload(old), prebuilt_path(new))
+    if is_waiting and was_waiting:
+        found += _time_problems(new, old)
+    else:
+        found += immutable(label(new, names.MAX_EXEC_TIME) or "", label(old, names.MAX_EXEC_TIME) or "", _TIME_PATH)
+    found += priority_changes(new, old, is_waiting=is_waiting)
+    return found + gates_changes(new, old, features)
+
+
+def queue_problems(job: Object, old: Object | None = None) -> FieldErrors:
+    value = label(job, names.QUEUE_NAME)
+    if value is None or (old is not None and value == label(old, names.QUEUE_NAME)):
+        return []
+    return name_problems(value, QUEUE_PATH)
+
+
+def name_problems(value: str, path: str) -> FieldErrors:
+    """Every complaint in one."""
+    complaints = is_dns1123_subdomain(value)
+    return [invalid(path, value, ",".join(complaints))] if complaints else []
+
+
+def elastic_problems(job: Object, old: Object | None = None) -> FieldErrors:
+    value = annotation(job, names.ELASTIC)
+    if value != "true" or (old is not None and annotation(old, names.ELASTIC) == value):
+        return []
+    return [forbidden(_ELASTIC_PATH, "elastic jobs are not supported by Headgate")]
+
+
+def topology_problems(metadata: Object, path: str, old: Object | None = None) -> FieldErrors:
+    """Of pods, or of templates of pods."""
+    annotations, known = metadata.get("annotations") or {}, (old or {}).get("annotations") or {}
+    text = "topology-aware scheduling is not supported by Headgate"
+    return [forbidden(f"{path}.annotations[{each}]", text) for each in _TOPOLOGY if each in annotations.keys() - known]
+
+
+def gates_problems(job: Object, features: Features) -> FieldErrors:
+    found = gate_problems(job) if features.admission_gated_by else []
+    return found + (problems_of_gate(job) if features.scheduling_gated_by else [])
+
+
+def gates_changes(new: Object, old: Object, features: Features) -> FieldErrors:
+    found: FieldErrors = []
+    if features.admission_gated_by and annotation(new, ADMISSION_GATED_BY) != annotation(old, ADMISSION_GATED_BY):
+        found += gate_changes(new, old) + gate_problems(new)
+    return found + (changes_of_gate(new, old) if features.scheduling_gated_by else [])
+
+
+def priority_changes(new: Object, old: Object, *, is_waiting: bool) -> FieldErrors:
+    after, before = label(new, names.PRIORITY_CLASS) or "", label(old, names.PRIORITY_CLASS) or ""
+    if after and not before and not is_waiting:
+        return [invalid(_PRIORITY_PATH, after, "WorkloadPriorityClass cannot be added to a non-suspended workload")]
+    if before and not after:
+        return [invalid(_PRIORITY_PATH, after, "WorkloadPriorityClass cannot be removed from a workload")]
+    return []
+
+
+def prebuilt_workload(job: Object) -> str:
+    """The annotation has the last word: it holds names that are too long for a label."""
+    return annotation(job, names.PREBUILT_WORKLOAD) or label(job, names.PREBUILT_WORKLOAD) or ""
+
+
+def prebuilt_path(job: Object) -> str:
+    where = ANNOTATIONS if annotation(job, names.PREBUILT_WORKLOAD) else LABELS
+    return f"{where}[{names.PREBUILT_WORKLOAD}]"
+
+
+def _prebuilt_problems(job: Object, old: Object | None = None) -> FieldErrors:
+    value = annotation(job, names.PREBUILT_WORKLOAD) or label(job, names.PREBUILT_WORKLOAD)
+    if value is None or (old is not None and value == prebuilt_workload(old)):
+        return []
+    return name_problems(value, prebuilt_path(job))
+
+
+def _time_problems(job: Object, old: Object | None = None) -> FieldErrors:
+    written = label(job, names.MAX_EXEC_TIME)
+    if written is None or (old is not None and written == label(old, names.MAX_EXEC_TIME)):
+        return []
+    seconds = whole_number(written)
+    if isinstance(seconds, str):
+        return [invalid(_TIME_PATH, written, seconds)]
+    return [invalid(_TIME_PATH, seconds, "should be greater than 0")] if seconds <= 0 else []
