@@ -15,8 +15,9 @@ from headgate.apiserver.discovery import KUBERNETES_VERSION
 from headgate.apiserver.http.shell import listen
 from headgate.cli import components
 from headgate.cli.kubeconfig import write_kubeconfig
+from headgate.cli.meters import show
 from headgate.cli.plan import Plan, UpProblem
-from headgate.cli.server import Say, serve
+from headgate.cli.server import Say, Served, serve
 from headgate.store import Store
 
 
@@ -54,18 +55,30 @@ async def _cluster(plan: Plan, sock: socket.socket, say: Say) -> AsyncIterator[N
     async with contextlib.AsyncExitStack() as stack:
         served = await serve(plan, sock, say, stack)
         await components.start(plan, served, stack)
+        metrics = await _show(plan, served, stack)
         authority = served.certificates.ca.read_bytes()
         try:
             write_kubeconfig(plan.kubeconfig, url, authority, served.credentials.admin_token)
         except OSError as problem:
             why = f"cannot write the kubeconfig {plan.kubeconfig}: {problem.strerror}"
             raise UpProblem(f"{why}; make room, or name another place with --kubeconfig") from problem
-        _tell(plan, url, served.store, say)
+        _tell(plan, url, metrics, served.store, say)
         gc.freeze()  # tables and objects that stay: looking for garbage among them would hold up requests
         yield
 
 
-def _tell(plan: Plan, url: str, store: Store, say: Say) -> None:
+async def _show(plan: Plan, served: Served, stack: contextlib.AsyncExitStack) -> str:
+    """Where metrics are; nothing if nobody asked for them."""
+    if plan.metrics_at is None:
+        return ""
+    try:
+        return await show(served.meters.board, plan.metrics_at, stack)
+    except OSError as problem:
+        where = ":".join(map(str, plan.metrics_at))
+        raise UpProblem(f"cannot listen on {where}: {problem.strerror}; check --metrics-listen") from problem
+
+
+def _tell(plan: Plan, url: str, metrics: str, store: Store, say: Say) -> None:
     count = sum(store.count(resource) for resource in store.resources())
     say(f"headgate {headgate.__version__} serves the Kubernetes API {KUBERNETES_VERSION} at {url}")
     say(f"  data        {plan.data} ({count} objects, revision {store.committed})")
@@ -73,6 +86,8 @@ def _tell(plan: Plan, url: str, store: Store, say: Say) -> None:
         shape = ", ".join(f"{name} {amount}" for name, amount in plan.node_resources.items())
         more = f"; {plan.autoscaler} (a model) buys more" if plan.autoscaler else ""
         say(f"  nodes       {plan.node_count} simulated, each with {shape}{more}")
+    if metrics:
+        say(f"  metrics     {metrics}")
     say(f"  kubeconfig  {plan.kubeconfig}")
     say("")
     say("Type in another terminal:")

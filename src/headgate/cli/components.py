@@ -66,11 +66,13 @@ async def _start_controllers(plan: Plan, served: Served, stack: contextlib.Async
 
 
 async def _start_quota(plan: Plan, served: Served, stack: contextlib.AsyncExitStack) -> None:
-    keep(stack, keep_quota(served.client("headgate-quota"), plan.features))
+    served.meters.show_quota()
+    keep(stack, keep_quota(served.client("headgate-quota"), plan.features, served.meters))
 
 
 async def _start_jobs(plan: Plan, served: Served, stack: contextlib.AsyncExitStack) -> None:
-    keep(stack, keep_jobs(served.client("headgate-jobs"), plan.features, plan.jobs))
+    served.meters.show_jobs()
+    keep(stack, keep_jobs(served.client("headgate-jobs"), plan.features, plan.jobs, served.meters))
 
 
 async def _start_scheduler(plan: Plan, served: Served, stack: contextlib.AsyncExitStack) -> None:
@@ -78,7 +80,8 @@ async def _start_scheduler(plan: Plan, served: Served, stack: contextlib.AsyncEx
     make = maker(default_configuration(SCHEDULERS, found), found, plan.features)
     if isinstance(make, str):
         raise UpProblem(make)
-    keep(stack, keep_scheduling(make, served.client("headgate-scheduler"), makes_groups=plan.makes_groups))
+    transport, board = served.client("headgate-scheduler"), served.meters.board
+    keep(stack, keep_scheduling(make, transport, board=board, makes_groups=plan.makes_groups))
 
 
 _STARTS: Final[dict[str, Start]] = {

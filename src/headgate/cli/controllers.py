@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from headgate import schemas
+from headgate.cli.meters import Meters
 from headgate.client.fence import Fenced
 from headgate.client.leases.election import Timing
 from headgate.client.leases.shell import Elector, new_identity
@@ -106,20 +107,27 @@ async def keep_controlling(
     await keep_running(functools.partial(make_controllers, authority, features, patience), transport)
 
 
-async def keep_quota(transport: Transport, features: Features) -> None:
+async def keep_quota(transport: Transport, features: Features, meters: Meters) -> None:
     """Gives quota to workloads until it is cancelled."""
     settings = Settings(honours_gates=features.admission_gated_by)
-    await keep_running(lambda: [Quota(settings)], transport)
+    try:
+        await keep_running(lambda: [Quota(settings, meters.quota)], transport)
+    finally:
+        meters.quota.detach()
 
 
-async def keep_jobs(transport: Transport, features: Features, settings: JobSettings) -> None:
+async def keep_jobs(transport: Transport, features: Features, settings: JobSettings, meters: Meters) -> None:
     """Keeps jobs in queues until it is cancelled."""
 
     def make() -> list[Controller]:
+        meters.jobs.begin()
         recovery = [FailureRecovery()] if features.failure_recovery_policy else []
-        return [ManagedJobs(features, settings), ManagedPods(features, settings), *recovery]
+        return [ManagedJobs(features, settings, meters.jobs), ManagedPods(features, settings), *recovery]
 
-    await keep_running(make, transport)
+    try:
+        await keep_running(make, transport)
+    finally:
+        meters.jobs.begin()
 
 
 async def stand_and_control(
@@ -129,14 +137,14 @@ async def stand_and_control(
     await _stand(LEASE, transport, lambda fenced: keep_controlling(authority, fenced, features), say)
 
 
-async def stand_for_quota(transport: Transport, features: Features, say: Callable[[str], None]) -> None:
-    await _stand(QUOTA_LEASE, transport, lambda fenced: keep_quota(fenced, features), say)
+async def stand_for_quota(transport: Transport, features: Features, meters: Meters, say: Callable[[str], None]) -> None:
+    await _stand(QUOTA_LEASE, transport, lambda fenced: keep_quota(fenced, features, meters), say)
 
 
 async def stand_for_jobs(
-    transport: Transport, features: Features, settings: JobSettings, say: Callable[[str], None]
+    transport: Transport, features: Features, settings: JobSettings, meters: Meters, say: Callable[[str], None]
 ) -> None:
-    await _stand(JOBS_LEASE, transport, lambda fenced: keep_jobs(fenced, features, settings), say)
+    await _stand(JOBS_LEASE, transport, lambda fenced: keep_jobs(fenced, features, settings, meters), say)
 
 
 async def _stand(

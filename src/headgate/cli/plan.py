@@ -45,6 +45,7 @@ class Plan(msgspec.Struct, frozen=True):
     trusted_users: frozenset[str] = frozenset()
     patience: Patience = Patience()
     jobs: JobSettings = DEFAULT
+    metrics_at: tuple[str, int] | None = None
 
     @classmethod
     def parse(
@@ -66,11 +67,15 @@ class Plan(msgspec.Struct, frozen=True):
         trusted_users: Sequence[str] = (),
         node_grace: str = "50s",
         jobs: JobSettings = DEFAULT,
+        metrics_listen: str = "",
     ) -> Plan | str:
         """A plan from what was typed, or what is wrong with it."""
         address = parse_address("--listen", listen, "127.0.0.1:6443")
         if isinstance(address, str):
             return address
+        metrics_at = parse_address("--metrics-listen", metrics_listen, "127.0.0.1:10259") if metrics_listen else None
+        if isinstance(metrics_at, str):
+            return metrics_at
         chosen = frozenset(each.strip() for each in components.split(",") if each.strip())
         unknown = sorted(chosen - set(COMPONENTS))
         if unknown:
@@ -112,4 +117,5 @@ class Plan(msgspec.Struct, frozen=True):
             trusted_users=frozenset(trusted_users),
             patience=patience_of(grace_ns / 1e9),
             jobs=jobs,
+            metrics_at=metrics_at,
         )

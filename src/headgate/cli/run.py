@@ -29,6 +29,7 @@ from headgate.cli.feature_gates import feature_gates_option
 from headgate.cli.gating import groups_option
 from headgate.cli.job_options import job_options
 from headgate.cli.logs import log_options
+from headgate.cli.meters import Meters, metrics_option, show
 from headgate.cli.remote import access_or_give_up, cluster_options, give_up, perform, reach
 from headgate.cli.scheduler import Make, configuration_of, default_configuration, installed_plugins, maker
 from headgate.cli.webhooks import Wish, serve_webhooks, webhook_options
@@ -37,9 +38,8 @@ from headgate.client.kubeconfig import Access
 from headgate.client.leases.election import Timing
 from headgate.client.leases.shell import Elector, new_identity
 from headgate.client.transport import Transport, Unreachable
-from headgate.control.health.shell import serving
+from headgate.control.board import Board
 from headgate.control.preflight import knows_gates, lacks_kinds, live_owner, live_quota
-from headgate.control.scheduler.board import Board
 from headgate.control.scheduler.rehearsal import Rehearsal
 from headgate.control.scheduler.shell import keep_scheduling
 from headgate.control.webhooks.service import Health, Place
@@ -90,12 +90,7 @@ class Order(msgspec.Struct, frozen=True):
 )
 @feature_gates_option
 @webhook_options
-@click.option(
-    "--metrics-listen",
-    default="",
-    metavar="HOST:PORT",
-    help="Serve /metrics, /healthz, /livez and /readyz there, over HTTP and to anybody. [default: nowhere]",
-)
+@metrics_option
 @click.option(
     "--leader-elect/--no-leader-elect",
     "leader_elect",
@@ -217,16 +212,16 @@ async def _run(order: Order) -> str:
             return problem
         if order.components & {"quota", "jobs"} and (remark := await perform(transport, lacks_kinds())):
             click.echo(f"remark: {remark}", err=True)
-        board, health = Board(), Health()
+        meters, health = Meters(), Health()
         try:
-            await _show(order, board, health, stack)
+            await _show(order, meters, health, stack)
         except OSError as error:
             host, port = order.metrics_at or ("", 0)
             return f"cannot listen on {host}:{port}: {error.strerror}; check --metrics-listen"
         working: list[asyncio.Task[str]] = []
         if "scheduler" in order.components:
             click.echo(f"headgate schedules pods of {', '.join(names)} on {order.access.server}")
-            working.append(asyncio.create_task(_work(order, transport, board)))
+            working.append(asyncio.create_task(_work(order, transport, meters.board)))
         if order.webhooks is not None and order.place is not None:
             gated = [profile.name for profile in order.configuration.profiles if profile.queues is not None]
             click.echo(f"headgate serves webhooks for pods of {', '.join(gated)} on {order.access.server}")
@@ -238,10 +233,12 @@ async def _run(order: Order) -> str:
             working.append(asyncio.create_task(_control(order, transport)))
         if "quota" in order.components:
             click.echo(f"headgate gives quota to workloads on {order.access.server}")
-            working.append(asyncio.create_task(_give_quota(order, transport)))
+            meters.show_quota()
+            working.append(asyncio.create_task(_give_quota(order, transport, meters)))
         if "jobs" in order.components:
             click.echo(f"headgate keeps jobs in queues on {order.access.server}")
-            working.append(asyncio.create_task(_keep_jobs(order, transport)))
+            meters.show_jobs()
+            working.append(asyncio.create_task(_keep_jobs(order, transport, meters)))
         stopping = asyncio.create_task(stop.wait())
         await asyncio.wait([*working, stopping], return_when=asyncio.FIRST_COMPLETED)
         stopping.cancel()
@@ -264,12 +261,10 @@ async def _end(working: list[asyncio.Task[str]]) -> str:
     return ""
 
 
-async def _show(order: Order, board: Board, health: Health, stack: contextlib.AsyncExitStack) -> None:
+async def _show(order: Order, meters: Meters, health: Health, stack: contextlib.AsyncExitStack) -> None:
     if order.metrics_at is not None:
-        host, port = order.metrics_at
         further = {} if order.place is None else {"webhooks": health.problem}
-        port = await stack.enter_async_context(serving(board.answers(further), host, port))
-        click.echo(f"metrics: http://{f'[{host}]' if ':' in host else host}:{port}/metrics")
+        click.echo(f"metrics: {await show(meters.board, order.metrics_at, stack, further)}")
 
 
 async def _work(order: Order, transport: Transport, board: Board) -> str:
@@ -297,19 +292,19 @@ async def _control(order: Order, transport: Transport) -> str:
     return ""
 
 
-async def _give_quota(order: Order, transport: Transport) -> str:
+async def _give_quota(order: Order, transport: Transport, meters: Meters) -> str:
     if order.configuration.leader_election.leader_elect:
-        await stand_for_quota(transport, order.features, click.echo)
+        await stand_for_quota(transport, order.features, meters, click.echo)
     else:
-        await keep_quota(transport, order.features)
+        await keep_quota(transport, order.features, meters)
     return ""
 
 
-async def _keep_jobs(order: Order, transport: Transport) -> str:
+async def _keep_jobs(order: Order, transport: Transport, meters: Meters) -> str:
     if order.configuration.leader_election.leader_elect:
-        await stand_for_jobs(transport, order.features, order.jobs, click.echo)
+        await stand_for_jobs(transport, order.features, order.jobs, meters, click.echo)
     else:
-        await keep_jobs(transport, order.features, order.jobs)
+        await keep_jobs(transport, order.features, order.jobs, meters)
     return ""
 
 

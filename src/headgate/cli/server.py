@@ -42,6 +42,7 @@ from headgate.cli.admission import own_admission, policy_of
 from headgate.cli.credentials import ISSUER, Access, Credentials, load_credentials
 from headgate.cli.inprocess import in_process
 from headgate.cli.install_crds import bring, carry_out
+from headgate.cli.meters import Meters
 from headgate.cli.plan import Plan, UpProblem
 from headgate.client import installing
 from headgate.client.transport import Transport
@@ -68,6 +69,8 @@ class Served(msgspec.Struct, frozen=True):
     store: Store
     credentials: Credentials
     certificates: Certificates
+    meters: Meters = msgspec.field(default_factory=Meters)
+    """Of what runs on it."""
 
     def client(self, name: str) -> Transport:
         """A client in this process that may do everything; ``name`` owns the fields it writes."""

@@ -18,6 +18,7 @@ from headgate.cli.feature_gates import feature_gates_option
 from headgate.cli.gating import gating_options, groups_option
 from headgate.cli.job_options import job_options
 from headgate.cli.logs import log_options
+from headgate.cli.meters import metrics_option
 from headgate.cli.plan import COMPONENTS, Plan, UpProblem
 from headgate.jobs.settings import JobSettings
 from headgate.kube.features import Features
@@ -46,6 +47,7 @@ _DEFAULT_LISTEN: Final = "127.0.0.1:6443"
     default=None,
     help="Where to write the kubeconfig. [default: kubeconfig in the data folder]",
 )
+@metrics_option
 @click.option(
     "--components",
     default=",".join(COMPONENTS),
@@ -138,6 +140,7 @@ def command(
     data: Path,
     listen: str,
     kubeconfig: Path | None,
+    metrics_listen: str,
     components: str,
     node_count: int,
     node_cpu: str,
@@ -188,6 +191,7 @@ def command(
         autoscaler=autoscaler or "",
         trusted_users=trusted_users,
         node_grace=node_grace,
+        metrics_listen=metrics_listen,
         jobs=job_settings,
     )
     if isinstance(plan, str):

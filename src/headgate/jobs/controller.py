@@ -11,11 +11,13 @@ from typing import Final
 
 from headgate.jobs.ancestors import known_ancestors
 from headgate.jobs.book import Book, name_of
+from headgate.jobs.gating import gate_of
 from headgate.jobs.kin import NOBODY, Key
 from headgate.jobs.kind import JobKind, Object
 from headgate.jobs.matching import digest, has_pod_sets
+from headgate.jobs.metrics import JobMetrics
 from headgate.jobs.names import DEFAULT_QUEUE, POD_PRIORITY_CLASSES
-from headgate.jobs.plan import Around, Wait, next_for_job, next_for_orphan
+from headgate.jobs.plan import GATED, Around, Wait, next_for_job, next_for_orphan
 from headgate.jobs.scope import Scope
 from headgate.jobs.settings import DEFAULT, JobSettings
 from headgate.jobs.workload import Classes, prebuilt_name, workload_name
@@ -23,6 +25,7 @@ from headgate.jobs.writing import Act, adopt, tell
 from headgate.kube.features import Features
 from headgate.kube.references import controller_of
 from headgate.kube.resource import NAMESPACES, Resource
+from headgate.kube.timestamps import parse_time
 from headgate.owners.contract import WHOLE, Again, Controller, Done, Interest, Later, Steps, Wake, one_by_one
 from headgate.owners.effects import Answer, Create, Delete, Effect, Get, Patch
 from headgate.owners.served import Served
@@ -38,7 +41,8 @@ _LABELS: Final = frozenset({"metadata.labels", "metadata.creationTimestamp"})
 class ManagedJobs(Controller):
     name = "managed jobs"
 
-    def __init__(self, features: Features, settings: JobSettings = DEFAULT) -> None:
+    def __init__(self, features: Features, settings: JobSettings = DEFAULT, metrics: JobMetrics | None = None) -> None:
+        self._metrics: Final = metrics or JobMetrics()
         self._features: Final = features
         self._settings: Final = settings
         self._kinds: Final = {name_of(each.resource): each for each in settings.kinds}
@@ -132,8 +136,13 @@ class ManagedJobs(Controller):
             if there != uid:
                 return Done(_wakes(self._book.put(kind.resource, live.body))) if live.ok else Done()
         if job is None:
+            self._metrics.let_go(key)
             return Done()
         step = next_for_job(kind, job, own, self._offered(job), self._around(now_s))
+        if isinstance(step, Wait) and step.reason == GATED:
+            self._metrics.held(key, kind.kind.kind, gate_of(job) or "", _created_s(job))
+        else:
+            self._metrics.let_go(key)
         if isinstance(step, Wait):
             yield from self._say(kind, job, step)
             return Later(_PATIENCE_S) if step.is_warning else Done()
@@ -183,6 +192,8 @@ class ManagedJobs(Controller):
                 return Again(why)
             # A version that was older is decided anew at once; what the server will not have, later each time.
             return Done([Wake(key)]) if answer.conflict else Again(answer.message)
+        if isinstance(write, Create):
+            self._measure(key, answer.now_s)
         yield from one_by_one(act.events)
         metadata = answer.body.get("metadata") or {}
         if metadata.get("deletionTimestamp") and not metadata.get("finalizers"):
@@ -195,6 +206,12 @@ class ManagedJobs(Controller):
         """Whether the server's Workload tells less of its pods than was written, and that is news."""
         sent, uid = _sent(write), answer.body.get("metadata", {}).get("uid")
         return bool(sent) and not has_pod_sets(answer.body, sent) and self._kept.get(uid) != digest(sent)
+
+    def _measure(self, key: Key, now_s: float) -> None:
+        kind = self._kinds[key[0]]
+        job = self._book.get(kind.resource, *key[1:])
+        if job is not None:
+            self._metrics.created(kind.kind.kind, now_s - _created_s(job))
 
     def _forget(self, resource: Resource, namespace: str, name: str) -> None:
         known = self._book.get(resource, namespace, name)
@@ -223,6 +240,11 @@ def _sent(write: Create | Patch | Delete) -> list[Object]:
 def _changed_nothing(write: Patch, answer: Answer) -> bool:
     """A server that does not keep what is written (a schema without the field) would be asked for ever."""
     return bool(write.body["metadata"]["resourceVersion"] == answer.body["metadata"]["resourceVersion"])
+
+
+def _created_s(job: Object) -> float:
+    created = parse_time(job["metadata"].get("creationTimestamp") or "")
+    return 0.0 if isinstance(created, str) else float(created)
 
 
 def _owner_uid(workload: Object) -> str:

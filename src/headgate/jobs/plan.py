@@ -90,6 +90,7 @@ class Case(msgspec.Struct, frozen=True):
 
 Next = Act | Wait | None
 Rule = Callable[[Case], Next]
+GATED: Final = "SchedulingGated"
 _GO_ON: Final = Act(None)
 """No write: nothing that comes later is asked."""
 
@@ -194,7 +195,7 @@ def _gated(case: Case) -> Next:
     if case.workload is not None:
         return writing.delete(case.kind, case.job, case.workload)
     message = f"No Workload is created while the job is gated by: {gate}"
-    return _stop(case, f"Gated by {gate}") or Wait("SchedulingGated", message, is_warning=False)
+    return _stop(case, f"Gated by {gate}") or Wait(GATED, message, is_warning=False)
 
 
 def _prebuilt(case: Case) -> Next:

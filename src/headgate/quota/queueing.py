@@ -9,6 +9,7 @@ What an attempt comes to is ``cycle.py``'s.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
@@ -125,6 +126,22 @@ class Queueing:
         """Queues that ceased to do so since this was asked last."""
         found, self._unjoined = self._unjoined, set()
         return sorted(found)
+
+    def worth_a_look(self, queue: str) -> int:
+        """How many of a queue are not parked."""
+        line = self._lines.get(queue)
+        if line is None:
+            return 0
+        return sum(len(group) for shape, group in line.groups.items() if shape not in line.failed)
+
+    def parked_by_local_queue(self) -> Counter[str]:
+        """How many are parked, by the key of their LocalQueue."""
+        return Counter(
+            self._waiters[key].workload.queue_key
+            for line in self._lines.values()
+            for shape in line.failed
+            for key in line.groups[shape]
+        )
 
     def head(self, queue: str) -> Waiter | None:
         line = self._lines.get(queue)

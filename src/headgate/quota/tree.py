@@ -129,6 +129,10 @@ class QuotaTree:
     def cohort(self, name: str) -> Node | None:
         return self._cohorts.get(name)
 
+    def cohorts(self) -> list[Node]:
+        """By name."""
+        return [self._cohorts[name] for name in sorted(self._cohorts)]
+
     def place_queue(self, name: str, cohort: str, quotas: Mapping[FlavorResource, Quota]) -> None:
         node = self._queues.get(name)
         if node is None:

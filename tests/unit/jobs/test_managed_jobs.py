@@ -11,6 +11,7 @@ from embedded import Embedded
 from headgate.admission.policy import Policy
 from headgate.cli.admission import own_admission
 from headgate.jobs.controller import ManagedJobs
+from headgate.jobs.metrics import JobMetrics
 from headgate.kube import conditions
 from headgate.kube.features import Features
 from headgate.owners.collector import Collector
@@ -34,7 +35,7 @@ GATING = Features(scheduling_gated_by=True, mutable_pod_resources_for_suspended_
 PREEMPTION: dict[str, Any] = {"preemption": {"withinClusterQueue": "LowerPriority"}}
 
 
-def a_world(cpu: int = 1, features: Features | None = None, **spec: Any) -> Mortal:
+def a_world(cpu: int = 1, features: Features | None = None, metrics: JobMetrics | None = None, **spec: Any) -> Mortal:
     features = features or Features()
     store = Store()
     policy = Policy(schedulers=frozenset(), suspends_jobs=True, features=features)
@@ -54,7 +55,7 @@ def a_world(cpu: int = 1, features: Features | None = None, **spec: Any) -> Mort
     numbers = count(1)
     world = Mortal(
         lambda: Quota(Settings()),
-        lambda: ManagedJobs(features),
+        lambda: ManagedJobs(features, metrics=metrics),
         lambda: Jobs(lambda: f"{next(numbers):05d}", features),
         Collector,
         lambda: Kubelet(server),

@@ -17,8 +17,8 @@ from headgate.capacity.names import POD_GROUPS, QUEUES
 from headgate.client.informer import Applied, Event, Informer, Removed, Synced
 from headgate.client.transport import Transport
 from headgate.client.writer import Writer, unfenced
+from headgate.control.board import Board
 from headgate.control.reporting.shell import Reporter
-from headgate.control.scheduler.board import Board
 from headgate.control.scheduler.hands import Hands
 from headgate.kube.resource import NODES, PODS, Resource
 from headgate.scheduling.scheduler import Scheduler

@@ -29,6 +29,7 @@ from headgate.quota.kinds.names import (
     RESOURCE_FLAVORS,
     WORKLOADS,
 )
+from headgate.quota.metrics.board import QuotaMetrics
 from headgate.quota.serving import reports
 from headgate.quota.serving.census import Census, Place, Standing, State
 from headgate.quota.serving.writing import write_of
@@ -62,9 +63,11 @@ _CYCLE: Final = _Cycle()
 class Quota(Controller):
     name = "quota"
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, metrics: QuotaMetrics | None = None) -> None:
         self._engine: Final = Engine(settings)
         self._census: Final = Census()
+        self._metrics: Final = metrics or QuotaMetrics()
+        self._metrics.attach(self._engine, self._census)
         self._served: frozenset[Resource] = frozenset()
         self._workloads: Final[Latest[str]] = Latest()  # by namespace/name
         self._queues: Final[dict[Place, Object]] = {}
@@ -120,8 +123,10 @@ class Quota(Controller):
             if self._workloads.remove(key, uid) is None:
                 return ()  # another one has its name by now
             self._asked.pop(key, None)
+            self._metrics.heard(None, self._engine.workloads.get(key), None, now_s)
         elif resource in (CLUSTER_QUEUES, LOCAL_QUEUES):
             self._queues.pop(_place(resource, key), None)
+            self._metrics.queue_gone(_place(resource, key))
         asked = self._removed[resource](key, now_s)
         return [*self._later(asked), *self._reported(resource, key), Wake(_CYCLE)]
 
@@ -201,7 +206,11 @@ class Quota(Controller):
                 return (yield from self._report(place, now_s))
 
     def _decide(self, now_s: float) -> Verdict:
-        wakes = self._later(self._engine.cycle(now_s))
+        is_attempt, began_s = bool(self._engine.queueing.ready()), self._metrics.clock()
+        decided = self._engine.cycle(now_s)
+        if is_attempt:
+            self._metrics.attempted(decided, self._metrics.clock() - began_s)
+        wakes = self._later(decided)
         next_s = self._engine.next_deadline_s()
         if next_s is not None:
             wakes.append(Wake(_CYCLE, max(next_s - now_s, 0.001)))
@@ -217,7 +226,7 @@ class Quota(Controller):
         if not wanted:
             self._asked.pop(key, None)
             return Done()
-        write = write_of(workload, wanted, now_s)
+        write, known = write_of(workload, wanted, now_s), self._engine.workloads.get(key)
         metadata = workload["metadata"]
         guard = {"uid": uid, "resourceVersion": metadata["resourceVersion"]}
         answer = Answer(200, workload, now_s)
@@ -234,6 +243,8 @@ class Quota(Controller):
         if not answer.ok:
             return (yield from self._not_written(key, wanted, answer))
         self._forget(key, wanted)
+        if known is not None:
+            self._metrics.wrote(workload, known, wanted, answer.now_s)
         yield from one_by_one(write.events)
         revision = answer.body["metadata"]["resourceVersion"]
         for effect in wanted:
@@ -245,7 +256,9 @@ class Quota(Controller):
         key = _key(workload)
         if not self._workloads.put(key, workload, told=told):
             return []
+        before = self._engine.workloads.get(key)
         asked = self._engine.workload_applied(workload, now_s)
+        self._metrics.heard(workload, before, self._engine.workloads.get(key), now_s)
         return [*self._later(asked), *self._reported(WORKLOADS, key), Wake(_CYCLE)]
 
     def _not_written(self, key: str, wanted: Asked, refusal: Answer) -> Generator[Effect, Answer, Verdict]:

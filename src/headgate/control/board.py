@@ -1,13 +1,13 @@
-"""What the outside may know about the scheduler of this process: whether it works, and what it measured.
+"""What the outside may know about this process: whether its scheduler works, and what everybody here measured.
 
-Schedulers come and go here: one that failed is followed by another, and a replica that does not lead has none. A
-replica that waits to be elected is ready for that, and has nothing to measure.
+Schedulers come and go: one that failed is followed by another, and a replica that does not lead has none. A replica
+that waits to be elected is ready for that, and has nothing to measure. Others who measure add a page of their own.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from headgate.control.health.answers import Answers, Check, Page
@@ -27,6 +27,11 @@ class Works(Protocol):
 class Board:
     def __init__(self) -> None:
         self._works: Works | None = None
+        self._pages: list[Callable[[], bytes]] = []
+
+    def add(self, write: Callable[[], bytes]) -> None:
+        """A page of metrics that no other has."""
+        self._pages.append(write)
 
     def hang_up(self, works: Works | None) -> None:
         self._works = works
@@ -45,7 +50,8 @@ class Board:
         return f"not listed yet: {', '.join(late)}" if late else ""
 
     def _page(self) -> bytes:
-        return b"" if self._works is None else self._works.scheduler.page(time.monotonic())
+        own = b"" if self._works is None else self._works.scheduler.page(time.monotonic())
+        return own + b"".join(write() for write in self._pages)
 
 
 def _fine() -> str:

@@ -1,0 +1,124 @@
+"""What can be read off the engine and the census when somebody asks: queues, cohorts, who waits and who holds what.
+
+Costs the queues, their flavors and the shapes that wait, not the workloads. Amounts are in cores, bytes and pieces.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from headgate.kube.amounts import CPU
+from headgate.kube.exposition import Labels, Sample
+from headgate.quota import names
+from headgate.quota.cohort import FlavorResource
+from headgate.quota.engine import Engine
+from headgate.quota.metrics.families import of_cluster_queue, of_local_queue
+from headgate.quota.metrics.tallies import local_labels
+from headgate.quota.serving.census import Census, Counts
+from headgate.quota.tree import Node
+
+_INFINITE: Final = float("inf")
+_STATUSES: Final = ("pending", "active", "terminating")
+
+
+def samples(engine: Engine, census: Census) -> Iterator[Sample]:
+    above: dict[str, Counter[FlavorResource]] = {}
+    admitted_above: Counter[str] = Counter()
+    for name in sorted(engine.world.queues):
+        counts = census.counts(("cluster queue", name))
+        yield from _of_cluster_queue(engine, name, counts)
+        node = engine.book.now.queue(name)
+        for cohort in cohorts_above(node):
+            above.setdefault(cohort.name, Counter()).update(counts.reserved)
+            admitted_above[cohort.name] += counts.states["admitted"]
+    parked = engine.queueing.parked_by_local_queue()
+    for key in sorted(engine.world.local_queues):
+        yield from _of_local_queue(engine, key, census.counts(("local queue", key)), parked.get(key, 0))
+    for cohort in engine.book.now.cohorts():
+        yield from _of_cohort(cohort, above.get(cohort.name, Counter()), admitted_above[cohort.name])
+
+
+def cohorts_above(node: Node | None) -> Iterator[Node]:
+    """The nearest first."""
+    return iter(()) if node is None else (each for each in node.path() if not each.is_queue)
+
+
+def _of_cluster_queue(engine: Engine, name: str, counts: Counts) -> Iterator[Sample]:
+    queue, activity = engine.world.queues[name], engine.world.activity.get(name)
+    label = (("cluster_queue", name),)
+    # Who cannot even wait, for the queue or something else is not well, is not worth a look either.
+    ready = engine.queueing.worth_a_look(name)
+    yield from _pending(of_cluster_queue("pending_workloads"), label, ready, counts.states["waiting"])
+    yield Sample(of_cluster_queue("reserving_active_workloads"), label, counts.holding)
+    yield Sample(of_cluster_queue("admitted_active_workloads"), label, counts.states["admitted"])
+    is_active = activity is not None and activity.is_active
+    status = "terminating" if queue.is_terminating else "active" if is_active else "pending"
+    for each in _STATUSES:
+        yield Sample("kueue_cluster_queue_status", (*label, ("status", each)), int(each == status))
+    node = engine.book.now.queue(name)
+    parent, root = _stands(node)
+    yield Sample("kueue_cluster_queue_info", (*label, ("parent_cohort", parent), ("root_cohort", root)), 1)
+    for fr, quota in sorted(queue.quotas.items()):
+        labels = (("cohort", queue.cohort), *label, *_labels(fr))
+        for what, value in (
+            ("nominal_quota", quota.nominal),
+            ("borrowing_limit", quota.borrowing_limit),
+            ("lending_limit", quota.lending_limit),
+            ("resource_reservation", counts.reserved[fr]),
+            ("resource_usage", counts.admitted[fr]),
+        ):
+            yield Sample(f"kueue_cluster_queue_{what}", labels, _amount(fr, value))
+
+
+def _of_local_queue(engine: Engine, key: str, counts: Counts, parked: int) -> Iterator[Sample]:
+    local, label = engine.world.local_queues[key], local_labels(key)
+    above = engine.world.activity.get(local.cluster_queue)
+    is_open = above is not None and above.is_active and local.stop_policy == names.NONE
+    waiting = counts.states["waiting"]
+    yield from _pending(of_local_queue("pending_workloads"), label, waiting - parked if is_open else 0, waiting)
+    yield Sample(of_local_queue("reserving_active_workloads"), label, counts.holding)
+    yield Sample(of_local_queue("admitted_active_workloads"), label, counts.states["admitted"])
+    for each, value in (("True", is_open), ("False", not is_open), ("Unknown", False)):
+        yield Sample("kueue_local_queue_status", (*label, ("active", each)), int(value))
+    queue = engine.world.queues.get(local.cluster_queue)
+    for fr in sorted(queue.quotas) if queue is not None else ():
+        labels = (*label, *_labels(fr))
+        yield Sample("kueue_local_queue_resource_reservation", labels, _amount(fr, counts.reserved[fr]))
+        yield Sample("kueue_local_queue_resource_usage", labels, _amount(fr, counts.admitted[fr]))
+
+
+def _of_cohort(cohort: Node, reserved: Mapping[FlavorResource, int], admitted: int) -> Iterator[Sample]:
+    label = (("cohort", cohort.name),)
+    parent = "" if cohort.parent is None else cohort.parent.name
+    yield Sample("kueue_cohort_info", (*label, ("parent_cohort", parent), ("root_cohort", cohort.root.name)), 1)
+    yield Sample("kueue_cohort_subtree_admitted_active_workloads", label, admitted)
+    for fr in sorted(cohort.subtree):
+        yield Sample("kueue_cohort_subtree_quota", (*label, *_labels(fr)), _amount(fr, cohort.subtree[fr]))
+    for fr, amount in sorted(reserved.items()):
+        if amount:
+            yield Sample("kueue_cohort_subtree_resource_reservations", (*label, *_labels(fr)), _amount(fr, amount))
+
+
+def _pending(name: str, label: Labels, ready: int, waiting: int) -> Iterator[Sample]:
+    ready = min(max(ready, 0), waiting)
+    yield Sample(name, (*label, ("status", "active")), ready)
+    yield Sample(name, (*label, ("status", "inadmissible")), waiting - ready)
+
+
+def _stands(node: Node | None) -> tuple[str, str]:
+    if node is None or node.parent is None:
+        return "", ""
+    return node.parent.name, node.root.name
+
+
+def _labels(fr: FlavorResource) -> Labels:
+    return ("flavor", fr[0]), ("resource", fr[1])
+
+
+def _amount(fr: FlavorResource, units: int | None) -> float:
+    """In what people write; no limit is infinite."""
+    if units is None:
+        return _INFINITE
+    return units / 1000 if fr[1] == CPU else units

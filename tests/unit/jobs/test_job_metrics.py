@@ -1,0 +1,79 @@
+"""What jobs measure: who is held by which gate and since when, and how soon Workloads are made."""
+
+from __future__ import annotations
+
+from headgate.jobs.metrics import JobMetrics
+from unit.jobs.test_managed_jobs import GATE, GATING, JOBS, a_world, add
+
+DATA, REVIEW = {GATE: "example.com/data"}, {GATE: "example.com/review"}
+
+
+def read(metrics: JobMetrics, now_s: float) -> dict[str, float]:
+    lines = metrics.page(now_s).decode().splitlines()
+    return {name: float(value) for name, _, value in (each.rpartition(" ") for each in lines if each[0] != "#")}
+
+
+def gated(found: dict[str, float]) -> dict[str, float]:
+    return {name: value for name, value in found.items() if name.startswith("headgate_gated_jobs{")}
+
+
+def test_gated_jobs_are_counted_by_gate_until_the_gate_or_the_job_goes() -> None:
+    metrics = JobMetrics()
+    world = a_world(features=GATING, metrics=metrics)
+    add(world, "one", annotations=DATA)
+    add(world, "two", annotations=DATA)
+    add(world, "three", annotations=REVIEW)
+    add(world, "free")
+    world.advance(1)
+    by_data, by_review = (f'headgate_gated_jobs{{kind="Job",gate="example.com/{each}"}}' for each in ("data", "review"))
+    assert gated(read(metrics, world.server.epoch_s)) == {by_data: 2, by_review: 1}
+    world.advance(3600)
+    oldest = read(metrics, world.server.epoch_s)[by_data.replace("jobs{", "jobs_oldest_seconds{")]
+    assert 3600 <= oldest <= 3610
+    world.server.patch(f"{JOBS}/one", {"metadata": {"annotations": {GATE: None}}})
+    world.server.delete(f"{JOBS}/three", {"propagationPolicy": "Background"})
+    world.advance(1)
+    assert gated(read(metrics, world.server.epoch_s)) == {by_data: 1}
+
+
+def test_with_the_feature_off_nobody_is_held() -> None:
+    metrics = JobMetrics()
+    world = a_world(metrics=metrics)
+    add(world, "one", annotations=DATA)
+    world.advance(1)
+    assert gated(read(metrics, world.server.epoch_s)) == {}
+
+
+def test_the_making_of_a_workload_is_measured_from_the_making_of_its_job() -> None:
+    metrics = JobMetrics()
+    world = a_world(features=GATING, metrics=metrics)
+    add(world, "free")
+    world.advance(1)
+    found = read(metrics, world.server.epoch_s)
+    assert found['kueue_workload_creation_latency_seconds_count{job_kind="Job"}'] == 1
+    assert found['kueue_workload_creation_latency_seconds_sum{job_kind="Job"}'] <= 2
+
+
+def test_controllers_that_start_anew_tell_anew_who_is_held() -> None:
+    metrics = JobMetrics()
+    world = a_world(features=GATING, metrics=metrics)
+    add(world, "one", annotations=DATA)
+    world.advance(1)
+    held = gated(read(metrics, world.server.epoch_s))
+    metrics.begin()
+    assert gated(read(metrics, world.server.epoch_s)) == {}
+    world.crash()
+    world.advance(1)
+    assert gated(read(metrics, world.server.epoch_s)) == held
+
+
+def test_gates_that_come_off_and_pods_that_hold_on_are_measured() -> None:
+    metrics = JobMetrics()
+    metrics.ungated("kueue.x-k8s.io/admission", "cq", True, 0.02)
+    metrics.released("uid-1", True)
+    metrics.released("uid-2", True)
+    metrics.released("uid-1", False)
+    found = read(metrics, 0.0)
+    labels = '{name="kueue.x-k8s.io/admission",cluster_queue="cq",is_group="true"'
+    assert found[f'kueue_pod_scheduling_gate_removal_seconds_bucket{labels},le="0.025"}}'] == 1
+    assert found["headgate_terminating_released_pods"] == 1
