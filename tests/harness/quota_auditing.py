@@ -252,25 +252,26 @@ class QuotaAudit:
 
     def __init__(self, server: Server) -> None:
         self.judge = QuotaJudge()
-        self._watches = [_Watch(server, plural) for plural in PATHS]
+        self._watches = {plural: _Watch(server, plural) for plural in PATHS}
 
     def start(self) -> None:
-        for each in self._watches:
+        for each in self._watches.values():
             each.start()
 
-    @property
-    def changes(self) -> int:
-        return sum(len(each.heard) for each in self._watches)
+    def changes(self, plural: str) -> int:
+        return len(self._watches[plural].heard)
 
     def finish(self) -> QuotaJudge:
         """Stops; raises if anything was wrong at any time."""
-        for each in self._watches:
+        for each in self._watches.values():
             each.is_stopping = True
-        for each in self._watches:
+        for each in self._watches.values():
             each.join(30)
             assert not each.is_alive()
-        assert not any(each.problem for each in self._watches), [each.problem for each in self._watches]
-        heard = [event for each in self._watches for event in each.heard]
+        assert not any(each.problem for each in self._watches.values()), [
+            each.problem for each in self._watches.values()
+        ]
+        heard = [event for each in self._watches.values() for event in each.heard]
         for event in sorted(heard, key=lambda event: int(event[2]["metadata"]["resourceVersion"])):
             self.judge.take(*event)
         assert not self.judge.problems, self.judge.problems

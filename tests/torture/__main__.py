@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from harness.embedded import EmbeddedServer
-from torture import flips, kills, points, queues, schedulers, swaps, watches, workloads
+from torture import flips, kills, points, queues, quota, schedulers, swaps, watches, workloads
 
 MEMORY = Path("/dev/shm")
 
@@ -127,6 +127,28 @@ def torture_workloads(root: Path, given: argparse.Namespace) -> str:
     )
 
 
+def torture_quota(root: Path, given: argparse.Namespace) -> str:
+    server = EmbeddedServer(root / "server", flags=quota.COMPONENTS)
+    try:
+        outcome = quota.run(server, root, given.kills, report=counting("kills of quota and jobs"))
+    finally:
+        server.disconnect()
+        server.stop()
+    other = EmbeddedServer(root / "other", flags=quota.COMPONENTS)
+    try:
+        away = quota.outage(other, root, given.outage)
+    finally:
+        other.disconnect()
+        other.stop()
+    return (
+        f"{outcome.kills} kills of quota and jobs, {outcome.midway} of them midway, {outcome.jobs} jobs "
+        f"({outcome.deleted} deleted, {outcome.replaced} replaced), {outcome.admissions} admissions, "
+        f"{outcome.evictions} evictions: no quota given twice, every job ended; "
+        f"{given.outage:.0f} s without a server: {away.jobs} jobs, "
+        f"{away.admissions} admissions"
+    )
+
+
 RUNS: dict[str, Callable[[Path, argparse.Namespace], str]] = {
     "points": torture_points,
     "flips": torture_flips,
@@ -136,6 +158,7 @@ RUNS: dict[str, Callable[[Path, argparse.Namespace], str]] = {
     "scheduler": torture_scheduler,
     "queues": torture_queues,
     "workloads": torture_workloads,
+    "quota": torture_quota,
 }
 IN_MEMORY = ("points", "flips")
 
@@ -150,9 +173,9 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=120, help="how long to swap over HTTP")
     parser.add_argument("--pause", type=float, default=5, help="the longest pause of the server, in seconds")
     parser.add_argument(
-        "--kills", type=int, default=1_000, help="how often to kill the server, the scheduler or the controllers"
+        "--kills", type=int, default=1_000, help="how often to kill the server, the scheduler, the controllers or quota"
     )
-    parser.add_argument("--outage", type=float, default=60, help="how long queues have no server, in seconds")
+    parser.add_argument("--outage", type=float, default=60, help="how long queues and quota have no server, in seconds")
     given = parser.parse_args()
     summary: list[str] = []
     for name in given.runs or RUNS:

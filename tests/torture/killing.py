@@ -13,6 +13,7 @@ from typing import Protocol, TypeVar
 
 from harness.auditing import Audit
 from harness.faulty_wire import FaultyWire
+from harness.processes import Process
 from harness.scheduling import SchedulerProcess, wait_for
 from harness.server import Server
 
@@ -64,7 +65,7 @@ def kill_often(
 
 
 def late_writes(
-    leader: SchedulerProcess, wire: FaultyWire, while_stopped: Callable[[], None], afterwards: Callable[[], None]
+    leader: Process, wire: FaultyWire, while_stopped: Callable[[], None], afterwards: Callable[[], None]
 ) -> list[str]:
     """What a leader writes, Leases aside, that was stopped while another one took over and then goes on."""
     leader.signal(signal.SIGSTOP)
