@@ -122,7 +122,7 @@ async def keep_jobs(transport: Transport, features: Features, settings: JobSetti
     def make() -> list[Controller]:
         meters.jobs.begin()
         recovery = [FailureRecovery()] if features.failure_recovery_policy else []
-        return [ManagedJobs(features, settings, meters.jobs), ManagedPods(features, settings), *recovery]
+        return [ManagedJobs(features, settings, meters.jobs), ManagedPods(features, settings, meters.jobs), *recovery]
 
     try:
         await keep_running(make, transport)

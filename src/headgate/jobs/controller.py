@@ -11,13 +11,12 @@ from typing import Final
 
 from headgate.jobs.ancestors import known_ancestors
 from headgate.jobs.book import Book, name_of
-from headgate.jobs.gating import gate_of
 from headgate.jobs.kin import NOBODY, Key
 from headgate.jobs.kind import JobKind, Object
 from headgate.jobs.matching import digest, has_pod_sets
 from headgate.jobs.metrics import JobMetrics
 from headgate.jobs.names import DEFAULT_QUEUE, POD_PRIORITY_CLASSES
-from headgate.jobs.plan import GATED, Around, Wait, next_for_job, next_for_orphan
+from headgate.jobs.plan import Around, Wait, next_for_job, next_for_orphan
 from headgate.jobs.scope import Scope
 from headgate.jobs.settings import DEFAULT, JobSettings
 from headgate.jobs.workload import Classes, prebuilt_name, workload_name
@@ -25,9 +24,9 @@ from headgate.jobs.writing import Act, adopt, tell
 from headgate.kube.features import Features
 from headgate.kube.references import controller_of
 from headgate.kube.resource import NAMESPACES, Resource
-from headgate.kube.timestamps import parse_time
 from headgate.owners.contract import WHOLE, Again, Controller, Done, Interest, Later, Steps, Wake, one_by_one
 from headgate.owners.effects import Answer, Create, Delete, Effect, Get, Patch
+from headgate.owners.families.pods import seconds
 from headgate.owners.served import Served
 from headgate.quota.flavor import ResourceFlavor, read_flavor
 from headgate.quota.kinds.names import LOCAL_QUEUES, PRIORITY_CLASSES, RESOURCE_FLAVORS, WORKLOADS
@@ -139,10 +138,8 @@ class ManagedJobs(Controller):
             self._metrics.let_go(key)
             return Done()
         step = next_for_job(kind, job, own, self._offered(job), self._around(now_s))
-        if isinstance(step, Wait) and step.reason == GATED:
-            self._metrics.held(key, kind.kind.kind, gate_of(job) or "", _created_s(job))
-        else:
-            self._metrics.let_go(key)
+        gate = step.gate if isinstance(step, Wait) else ""
+        self._metrics.held(key, kind.kind.kind, gate, seconds(job["metadata"].get("creationTimestamp")))
         if isinstance(step, Wait):
             yield from self._say(kind, job, step)
             return Later(_PATIENCE_S) if step.is_warning else Done()
@@ -211,7 +208,7 @@ class ManagedJobs(Controller):
         kind = self._kinds[key[0]]
         job = self._book.get(kind.resource, *key[1:])
         if job is not None:
-            self._metrics.created(kind.kind.kind, now_s - _created_s(job))
+            self._metrics.created(kind.kind.kind, seconds(job["metadata"].get("creationTimestamp")), now_s)
 
     def _forget(self, resource: Resource, namespace: str, name: str) -> None:
         known = self._book.get(resource, namespace, name)
@@ -240,11 +237,6 @@ def _sent(write: Create | Patch | Delete) -> list[Object]:
 def _changed_nothing(write: Patch, answer: Answer) -> bool:
     """A server that does not keep what is written (a schema without the field) would be asked for ever."""
     return bool(write.body["metadata"]["resourceVersion"] == answer.body["metadata"]["resourceVersion"])
-
-
-def _created_s(job: Object) -> float:
-    created = parse_time(job["metadata"].get("creationTimestamp") or "")
-    return 0.0 if isinstance(created, str) else float(created)
 
 
 def _owner_uid(workload: Object) -> str:

@@ -38,21 +38,26 @@ class JobMetrics:
         self._removal: Final = Histograms(_REMOVAL, _REMOVAL_BOUNDS_S, ("name", "cluster_queue", "is_group"))
         self._gated: Final[dict[Held, Heap[Hashable]]] = {}
         self._by_job: Final[dict[Hashable, Held]] = {}
-        self._ahead: Final[set[str]] = set()
+        self._ahead: Final[dict[Hashable, int]] = {}
+        self._ahead_total = 0
 
     def begin(self) -> None:
         """Controllers start, or have ended: what is held is not known."""
         self._gated.clear()
         self._by_job.clear()
         self._ahead.clear()
+        self._ahead_total = 0
 
-    def held(self, job: Hashable, kind: str, gate: str, created_s: float) -> None:
-        """A job has no Workload because of its gate. ``job``: whatever its controller knows it by."""
+    def held(self, job: Hashable, kind: str, gate: str, created_s: float | None) -> None:
+        """A job has no Workload because of its gate; or nothing of the sort holds it, if that is empty. ``job``:
+        whatever its controller knows it by."""
         if self._by_job.get(job) == (kind, gate):
             return
         self.let_go(job)
+        if not gate:
+            return
         self._by_job[job] = kind, gate
-        self._gated.setdefault((kind, gate), Heap()).put(job, created_s)
+        self._gated.setdefault((kind, gate), Heap()).put(job, created_s or 0.0)
 
     def let_go(self, job: Hashable) -> None:
         """A job has a Workload, or may have one, or is gone."""
@@ -62,15 +67,27 @@ class JobMetrics:
             if not self._gated[known]:
                 del self._gated[known]
 
-    def created(self, kind: str, latency_s: float) -> None:
-        self._creation.at(kind).observe(max(latency_s, 0.0))
+    def created(self, kind: str, since_s: float | None, now_s: float) -> None:
+        """A Workload was made, of a job that is there since then."""
+        if since_s is not None:
+            self._creation.at(kind).observe(max(now_s - since_s, 0.0))
 
-    def ungated(self, gate: str, cluster_queue: str, is_group: bool, took_s: float) -> None:
-        self._removal.at(gate, cluster_queue, "true" if is_group else "false").observe(max(took_s, 0.0))
+    def ungated(self, gate: str, cluster_queue: str, is_group: bool, since_s: float | None, now_s: float) -> None:
+        """A gate was taken off a pod that is admitted since then."""
+        if since_s is not None:
+            group = "true" if is_group else "false"
+            self._removal.at(gate, cluster_queue, group).observe(max(now_s - since_s, 0.0))
 
-    def released(self, uid: str, is_here: bool) -> None:
-        """The quota of a pod is given back, and it still ends; or it has ended."""
-        (self._ahead.add if is_here else self._ahead.discard)(uid)
+    def ahead(self, job: Hashable, pods: int) -> None:
+        """So many pods of it still end while their quota is free already."""
+        self._ahead_total += pods - self._ahead.pop(job, 0)
+        if pods:
+            self._ahead[job] = pods
+
+    @property
+    def terminating_released(self) -> int:
+        """How far accounting is ahead of machines."""
+        return self._ahead_total
 
     def page(self, now_s: float) -> bytes:
         return page(FAMILIES, self._samples(now_s))
@@ -81,6 +98,6 @@ class JobMetrics:
             yield Sample(_GATED, labels, len(held))
             first = held.first()
             yield Sample(_OLDEST, labels, 0.0 if first is None else max(now_s - first[0], 0.0))
-        yield Sample(_AHEAD, (), len(self._ahead))
+        yield Sample(_AHEAD, (), self._ahead_total)
         yield from self._creation.samples()
         yield from self._removal.samples()

@@ -44,11 +44,12 @@ _OUT_OF_SYNC: Final = "The prebuilt workload is out of sync with its user job"
 
 
 class Wait(msgspec.Struct, frozen=True):
-    """Nothing can be done now, and the job's user should know why."""
+    """Nothing can be done now, and the job's user should know why. ``gate``: if one holds it back (KEP-6915)."""
 
     reason: str
     message: str
     is_warning: bool = True
+    gate: str = ""
 
 
 class Around(msgspec.Struct, frozen=True):
@@ -195,7 +196,7 @@ def _gated(case: Case) -> Next:
     if case.workload is not None:
         return writing.delete(case.kind, case.job, case.workload)
     message = f"No Workload is created while the job is gated by: {gate}"
-    return _stop(case, f"Gated by {gate}") or Wait(GATED, message, is_warning=False)
+    return _stop(case, f"Gated by {gate}") or Wait(GATED, message, is_warning=False, gate=gate)
 
 
 def _prebuilt(case: Case) -> Next:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from headgate.jobs.metrics import JobMetrics
+from unit.jobs.pods import stage
 from unit.jobs.test_managed_jobs import GATE, GATING, JOBS, a_world, add
 
 DATA, REVIEW = {GATE: "example.com/data"}, {GATE: "example.com/review"}
@@ -69,11 +70,23 @@ def test_controllers_that_start_anew_tell_anew_who_is_held() -> None:
 
 def test_gates_that_come_off_and_pods_that_hold_on_are_measured() -> None:
     metrics = JobMetrics()
-    metrics.ungated("kueue.x-k8s.io/admission", "cq", True, 0.02)
-    metrics.released("uid-1", True)
-    metrics.released("uid-2", True)
-    metrics.released("uid-1", False)
+    metrics.ungated("kueue.x-k8s.io/admission", "cq", True, 5.0, 5.02)
+    metrics.ahead("one", 3)
+    metrics.ahead("other", 1)
+    metrics.ahead("one", 0)
     found = read(metrics, 0.0)
     labels = '{name="kueue.x-k8s.io/admission",cluster_queue="cq",is_group="true"'
     assert found[f'kueue_pod_scheduling_gate_removal_seconds_bucket{labels},le="0.025"}}'] == 1
     assert found["headgate_terminating_released_pods"] == 1
+
+
+def test_of_pods_the_making_of_the_workload_the_lifting_of_the_gate_and_who_is_held_are_measured() -> None:
+    world = stage.a_world(features=GATING)
+    stage.add(world, "free")
+    stage.add(world, "held", annotations=DATA)
+    world.advance(2)
+    found = read(stage.controller(world).metrics, world.server.epoch_s)
+    assert gated(found) == {'headgate_gated_jobs{kind="Pod",gate="example.com/data"}': 1}
+    assert found['kueue_workload_creation_latency_seconds_count{job_kind="Pod"}'] == 1
+    labels = '{name="kueue.x-k8s.io/admission",cluster_queue="cq",is_group="false"}'
+    assert found[f"kueue_pod_scheduling_gate_removal_seconds_count{labels}"] == 1

@@ -10,28 +10,32 @@ from collections.abc import Generator, Iterable, Sequence
 from typing import Any, Final
 
 from headgate.jobs.ancestors import known_ancestors
-from headgate.jobs.names import POD_PRIORITY_CLASSES
+from headgate.jobs.metrics import JobMetrics
+from headgate.jobs.names import ADMISSION_GATE, POD_PRIORITY_CLASSES
 from headgate.jobs.plan import Wait, has_condition, next_for_orphan
 from headgate.jobs.pods import above
 from headgate.jobs.pods.composing import workload_name
 from headgate.jobs.pods.member import Member
 from headgate.jobs.pods.plan import Around, Sleep, Unseen, next_for_unit
 from headgate.jobs.pods.roster import Key, Roster, is_of_group
+from headgate.jobs.pods.shape import is_gated
 from headgate.jobs.pods.unit import Unit
 from headgate.jobs.pods.writing import tell
 from headgate.jobs.release import release_of_pods
 from headgate.jobs.settings import DEFAULT, JobSettings
 from headgate.jobs.workload import Classes
 from headgate.jobs.writing import Act
+from headgate.kube import conditions
 from headgate.kube.features import Features
 from headgate.kube.references import owner_references
 from headgate.kube.resource import PODS, Resource
 from headgate.owners.contract import WHOLE, Again, Controller, Done, Interest, Later, Steps, Wake, one_by_one
 from headgate.owners.effects import Answer, Create, Delete, Effect, Get, Patch, Request, Together
+from headgate.owners.families.pods import seconds
 from headgate.owners.served import Served
 from headgate.quota.flavor import ResourceFlavor, read_flavor
 from headgate.quota.kinds.names import PRIORITY_CLASSES, RESOURCE_FLAVORS, WORKLOADS
-from headgate.quota.names import QUOTA_RESERVED
+from headgate.quota.names import ADMITTED, QUOTA_RESERVED
 
 Object = dict[str, Any]
 
@@ -45,7 +49,8 @@ _GATHER_S: Final = 0.1
 class ManagedPods(Controller):
     name = "managed pods"
 
-    def __init__(self, features: Features, settings: JobSettings = DEFAULT) -> None:
+    def __init__(self, features: Features, settings: JobSettings = DEFAULT, metrics: JobMetrics | None = None) -> None:
+        self.metrics: Final = metrics or JobMetrics()
         self._release: Final = release_of_pods(features, settings.quota_release)
         self._gating: Final = features.scheduling_gated_by
         self._holding: Final = features.admission_gated_by
@@ -54,14 +59,12 @@ class ManagedPods(Controller):
         self._flavors: Final[dict[str, ResourceFlavor]] = {}
         self._classes: Final = {PRIORITY_CLASSES: dict[str, Object](), POD_PRIORITY_CLASSES: dict[str, Object]()}
         self._told: Final[dict[Key, Wait]] = {}
-        self._ahead: Final[dict[Key, int]] = {}
-        self._ahead_total = 0
         self._served: frozenset[Resource] = frozenset()
 
     @property
     def terminating_released(self) -> int:
-        """Pods that still run while what they were given is free already: how far accounting is ahead of machines."""
-        return self._ahead_total
+        """Pods that still run while what they were given is free already."""
+        return self.metrics.terminating_released
 
     def learn(self, served: Served) -> Iterable[Wake]:
         self._served = frozenset(row.resource for row in served.by_name.values())
@@ -117,12 +120,14 @@ class ManagedPods(Controller):
         self._count(key, members, workloads)
         if not members:
             self._told.pop(key, None)
+            self.metrics.let_go(key)
             return (yield from self._orphaned(key, workloads, now_s))
         mine = [each for each in workloads if is_of_group(each) or _is_of(each, members)]
         if len(mine) < len(workloads):
             return (yield from self._orphaned(key, [each for each in workloads if each not in mine], now_s))
         unit = Unit(key, tuple(members))
         step = next_for_unit(unit, mine, self._around(key, now_s))
+        self.metrics.held(key, "Pod", step.gate if isinstance(step, Wait) else "", seconds(unit.first.created))
         if isinstance(step, Unseen):
             live = yield Get(WORKLOADS, key[1], workload_name(unit))
             if not live.ok and not live.missing:
@@ -172,6 +177,7 @@ class ManagedPods(Controller):
         for act, write, answer in zip(acts, writes, answers, strict=True):
             if answer.ok and self._changed(write, answer):
                 done += 1
+                self._measure(unit, write, answer)
                 yield from one_by_one(act.events)
                 yield from self._seen(write, answer)
                 continue
@@ -181,6 +187,21 @@ class ManagedPods(Controller):
             else:
                 refused = refused or (yield from self._refused(unit, write, answer))
         return Again(refused) if refused or not done else Done([Wake(unit.key)])
+
+    def _measure(self, unit: Unit, write: Request, answer: Answer) -> None:
+        """How soon a Workload was made, or a gate lifted."""
+        if isinstance(write, Create):
+            self.metrics.created("Pod", seconds(unit.first.created), answer.now_s)
+        elif isinstance(write, Patch) and write.resource == PODS:
+            known = self._roster.known(True, write.namespace, write.name)
+            if known is None or not is_gated(known) or is_gated(answer.body):
+                return
+            for workload in self._roster.workloads(unit.key)[:1]:
+                status = workload.get("status") or {}
+                admitted = conditions.find(status.get("conditions"), ADMITTED) or {}
+                queue = str((status.get("admission") or {}).get("clusterQueue", ""))
+                since_s = seconds(admitted.get("lastTransitionTime"))
+                self.metrics.ungated(ADMISSION_GATE, queue, unit.is_group, since_s, answer.now_s)
 
     def _changed(self, write: Request, answer: Answer) -> bool:
         """A server that does not keep what is written would be asked for ever."""
@@ -236,9 +257,7 @@ class ManagedPods(Controller):
     def _count(self, key: Key, members: Sequence[Member], workloads: Sequence[Object]) -> None:
         holds = any(has_condition(each, QUOTA_RESERVED) for each in workloads)
         ending = 0 if holds else sum(each.is_leaving and each.is_bound and not each.is_over for each in members)
-        self._ahead_total += ending - self._ahead.pop(key, 0)
-        if ending:
-            self._ahead[key] = ending
+        self.metrics.ahead(key, ending)
 
     def _around(self, key: Key, now_s: float) -> Around:
         classes = Classes(self._classes[PRIORITY_CLASSES], self._classes[POD_PRIORITY_CLASSES])

@@ -15,7 +15,7 @@ from headgate.jobs import writing as of_jobs
 from headgate.jobs.kind import at
 from headgate.jobs.matching import keeps_pod_sets
 from headgate.jobs.placing import Unfit, telling
-from headgate.jobs.plan import Wait, has_condition, is_kept, is_leaving, next_for_orphan
+from headgate.jobs.plan import GATED, Wait, has_condition, is_kept, is_leaving, next_for_orphan
 from headgate.jobs.pods import composing, writing
 from headgate.jobs.pods.member import SUCCEEDED, Member
 from headgate.jobs.pods.unit import (
@@ -160,7 +160,7 @@ def _held(case: Case) -> Next:
     if running:
         return Unseen(writing.stop(running, "NotAdmitted", f"Gated by {by}", case.around.now_s))
     gone = writing.let_go([each for each in case.unit.members if each.is_history])
-    return gone or Wait("SchedulingGated", f"No Workload is created while pods are gated by: {by}", is_warning=False)
+    return gone or Wait(GATED, f"No Workload is created while pods are gated by: {by}", is_warning=False, gate=by)
 
 
 def _missing(case: Case) -> Next:
