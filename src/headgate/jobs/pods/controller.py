@@ -14,9 +14,10 @@ from headgate.jobs.metrics import JobMetrics
 from headgate.jobs.names import ADMISSION_GATE, POD_PRIORITY_CLASSES
 from headgate.jobs.plan import Wait, has_condition, next_for_orphan
 from headgate.jobs.pods import above
+from headgate.jobs.pods.case import Around, Sleep, Unseen
 from headgate.jobs.pods.composing import workload_name
 from headgate.jobs.pods.member import Member
-from headgate.jobs.pods.plan import Around, Sleep, Unseen, next_for_unit
+from headgate.jobs.pods.plan import next_for_unit
 from headgate.jobs.pods.roster import Key, Roster, is_of_group
 from headgate.jobs.pods.shape import is_gated
 from headgate.jobs.pods.unit import Unit

@@ -1,0 +1,93 @@
+"""Whatever becomes of pods and of those who look after them: nothing runs without quota, nothing keeps quota without
+pods, and in the end nothing is left."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from headgate.kube.resource import PODS as POD
+from headgate.kube.resource import Resource
+from headgate.owners.effects import Create, Delete, Patch
+from headgate.quota.kinds.names import WORKLOADS as WORKLOAD
+from unit.jobs.pods.stage import PODS, PREEMPTION, WORKLOADS, K, SlowKubelet, a_pod, a_world, pods, workloads
+from unit.jobs.pods.test_pod_troubles import no_gate_is_lifted_without_quota
+from unit.owners.deaths import Mortal
+from unit.owners.kubelet import ENDS
+
+NAMES = st.integers(0, 7)
+MOVES = st.one_of(
+    st.tuples(st.just("create"), NAMES, st.sampled_from(["", "g", "h"]), st.sampled_from(["low", "high"])),
+    st.tuples(st.just("delete"), NAMES),
+    st.tuples(st.just("end"), NAMES, st.sampled_from(["Succeeded", "Failed"])),
+    st.tuples(st.just("deactivate"), st.integers(0, 3), st.booleans()),
+    st.tuples(st.just("delete workload"), st.integers(0, 3)),
+    st.tuples(st.just("wait"), st.sampled_from([1, 5, 70])),
+    st.tuples(st.just("die"), st.integers(1, 4), st.booleans()),
+    st.tuples(st.just("cut"), st.sampled_from([POD, WORKLOAD])),
+    st.tuples(st.just("lose"), st.sampled_from([Create, Patch, Delete])),
+)
+
+
+def make_a_move(world: Mortal, number: int, move: tuple[Any, ...]) -> None:
+    match move:
+        case ("create", name, group, priority):
+            world.server.post(PODS, a_pod(f"p{name}", group=group, priority=priority, grace_s=30))
+        case ("delete", name):
+            world.server.delete(f"{PODS}/p{name}")
+        case ("end", name, phase):
+            world.server.patch(f"{PODS}/p{name}", {"metadata": {"annotations": {ENDS: phase}}})
+        case ("deactivate", place, is_active):
+            for name in _some_workload(world, place):
+                world.server.patch(f"{WORKLOADS}/{name}", {"spec": {"active": is_active}})
+        case ("delete workload", place):
+            for name in _some_workload(world, place):
+                world.server.delete(f"{WORKLOADS}/{name}")
+        case ("wait", seconds):
+            world.advance(seconds)
+        case ("die", writes, sent):
+            world.at, world.sent = world.writes + writes, sent
+        case ("cut", resource):
+            assert isinstance(resource, Resource)
+            world.cut(resource)
+        case ("lose", what):
+            losses = iter([True])
+            world.lose = lambda effect: isinstance(effect, what) and next(losses, False)
+    if number % 2:
+        world.advance(1)
+
+
+def _some_workload(world: Mortal, place: int) -> list[str]:
+    return sorted(each["metadata"]["name"] for each in workloads(world).values())[place : place + 1]
+
+
+def nobody_holds_quota_without_pods(world: Mortal) -> None:
+    """When all is at rest: a Workload that holds quota has a pod that was not told to end."""
+    live = [each for each in pods(world).values() if "deletionTimestamp" not in each["metadata"]]
+    filled = {each["metadata"]["labels"].get(f"{K}/pod-group-name", each["metadata"]["name"]) for each in live}
+    for name, workload in workloads(world).items():
+        told = {each["type"]: each["status"] for each in workload.get("status", {}).get("conditions", ())}
+        if told.get("QuotaReserved") == "True" and told.get("Finished") != "True":
+            assert name in filled, f"{name} holds quota and has nobody"
+
+
+@settings(max_examples=15, suppress_health_check=list(HealthCheck))
+@given(st.lists(MOVES, min_size=8, max_size=25))
+def test_pods_never_run_without_quota_nor_quota_without_pods_and_nothing_is_left(moves: list[tuple[Any, ...]]) -> None:
+    world = a_world(cpu=3, kubelet=SlowKubelet, **PREEMPTION)
+    world.judge = no_gate_is_lifted_without_quota
+    for number, move in enumerate(moves):
+        make_a_move(world, number, move)
+    world.at = 0
+    world.lose = lambda effect: False
+    world.advance(5)
+    nobody_holds_quota_without_pods(world)
+    starts = [each.about["uid"] for each in world.emitted if each.reason == "Started"]
+    assert len(starts) == len(set(starts)), "a gate was lifted twice"
+    for name in pods(world):
+        world.server.delete(f"{PODS}/{name}")
+    world.advance(300)
+    assert not pods(world)
+    assert not workloads(world)

@@ -1,0 +1,203 @@
+"""Pods in queues when things go wrong: late watches, lost answers, any order, a death at every write."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from headgate.kube.resource import PODS as POD
+from headgate.owners.effects import Answer, Create, Delete, Effect, Patch
+from headgate.quota.kinds.names import WORKLOADS as WORKLOAD
+from unit.jobs.pods.stage import (
+    PODS,
+    PREEMPTION,
+    SLOW,
+    K,
+    SlowKubelet,
+    a_world,
+    add,
+    add_group,
+    delete,
+    end,
+    has,
+    is_gated,
+    pods,
+    said,
+    started,
+    workloads,
+)
+from unit.owners.deaths import Mortal, tell_with_deaths
+from unit.owners.world import World
+
+
+@pytest.mark.parametrize("deaf", [[WORKLOAD], [POD], [POD, WORKLOAD]])
+def test_late_watches_make_no_second_write(deaf: Any) -> None:
+    world = a_world()
+    add_group(world, "g")
+    world.hear_all()
+    before = len(world.requests)
+    world.settle(deaf=deaf)
+    created = [each for each in world.requests[before:] if each[0] == "POST" and each[1].endswith("/workloads")]
+    assert len(created) == 1
+    world.advance(2)
+    assert started(world) == ["g-0", "g-1"]
+    assert said(world, "Started") == ["Admitted by clusterQueue cq"] * 2
+
+
+@pytest.mark.parametrize("what", [Create, Patch, Delete])
+def test_a_lost_answer_is_settled_by_asking(what: Any) -> None:
+    world = a_world(cpu=2, **PREEMPTION)
+    losses = iter([True, False, True, True])
+    world.lose = lambda effect: isinstance(effect, what) and next(losses, False)
+    add_group(world, "low", priority="low")
+    world.advance(20)
+    add(world, "high", priority="high", ends="Succeeded")
+    world.advance(40)
+    assert has(world, "high", "Finished")
+    assert list(pods(world)) == ["high"], "of the victims nothing is left"
+    assert "finalizers" not in pods(world)["high"]["metadata"]
+    assert list(workloads(world)) == ["high"]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_order_of_events_does_not_matter(seed: int) -> None:
+    drawn = random.Random(seed)
+    world = a_world(cpu=2, **PREEMPTION)
+    add_group(world, "low", priority="low")
+    add(world, "high", priority="high", ends="Succeeded")
+    for _ in range(20):
+        world.settle(drawn.choice)
+        world.advance(1)
+    assert has(world, "high", "Finished")
+    for name in ("x", "y"):
+        if len([each for each in pods(world) if each != "high"]) < 2:
+            add(world, name, group="low", priority="low")
+    for _ in range(20):
+        world.settle(drawn.choice)
+        world.advance(1)
+    assert has(world, "low", "Admitted")
+
+
+def test_one_pod_that_cannot_be_started_keeps_nobody_else_from_it() -> None:
+    world = a_world(cpu=3)
+
+    def refuse(effect: Effect) -> Answer | None:
+        is_start = isinstance(effect, Patch) and effect.resource == POD and "schedulingGates" in str(effect.body)
+        if is_start and isinstance(effect, Patch) and effect.name == "g-1":
+            return Answer(422, {"message": "no"}, world.server.epoch_s)
+        return None
+
+    world.refuse = refuse
+    add_group(world, "g", count=3)
+    world.advance(30)
+    assert started(world) == ["g-0", "g-2"]
+    assert said(world, "FailedToStart") == ["pod 'g-1': no"], "once"
+    world.refuse = lambda effect: None
+    world.advance(60)
+    assert started(world) == ["g-0", "g-1", "g-2"]
+
+
+def test_a_group_that_was_only_looked_away_from_is_not_given_up() -> None:
+    """Its pods are there, though no watch has told so."""
+    world = a_world()
+    add_group(world, "g")
+    world.advance(1)
+    world.crash()
+    world.settle(deaf=[POD])
+    assert not has(world, "g", "Finished")
+    assert has(world, "g", "Admitted")
+    world.advance(1)
+    assert started(world) == ["g-0", "g-1"]
+
+
+# -- deaths --------------------------------------------------------------------------------------------------------
+
+
+def preempted(world: Mortal) -> None:
+    add_group(world, "low", priority="low")
+    world.advance(10)
+    add(world, "high", priority="high", ends="Succeeded")
+    world.advance(80)
+    for name in ("x", "y"):
+        add(world, name, group="low", priority="low")
+    world.advance(30)
+
+
+def replaced(world: Mortal) -> None:
+    add_group(world, "low", priority="low")
+    add(world, "high", priority="high", ends="Succeeded", cpu="500m")
+    world.advance(10)
+    end(world, "low-0", "Failed")
+    world.advance(10)
+    add(world, "x", group="low", priority="low")
+    add(world, "z", group="low", priority="low")
+    world.advance(10)
+    delete(world, "low-1")
+    world.advance(80)
+    add(world, "y", group="low", priority="low")
+    world.advance(30)
+
+
+@pytest.mark.parametrize("features", [None, SLOW])
+@pytest.mark.parametrize("story", [preempted, replaced])
+def test_a_death_at_any_write_changes_nothing_in_the_end(story: Callable[[Mortal], None], features: Any) -> None:
+    def make() -> Mortal:
+        cpu = 2 if story is preempted else 3
+        world = a_world(cpu, features, kubelet=SlowKubelet, **PREEMPTION)
+        world.judge = no_gate_is_lifted_without_quota
+        return world
+
+    for title, world in tell_with_deaths(make, story, stride=2 if features is None else 7):
+        assert has(world, "high", "Finished"), title
+        assert has(world, "low", "Admitted"), title
+        running = [name for name in started(world) if pods(world)[name]["status"]["phase"] == "Running"]
+        assert running == ["x", "y"], title
+        assert sorted(workloads(world)) == ["high", "low"], title
+        stuck = [name for name, each in pods(world).items() if "deletionTimestamp" in each["metadata"]]
+        assert not stuck, title
+
+
+def finished(world: Mortal) -> None:
+    add_group(world, "g", ends="Succeeded")
+    add(world, "a", ends="Failed")
+    world.advance(20)
+    delete(world, "g-0", "g-1", "a")
+    world.advance(20)
+
+
+def abandoned(world: Mortal) -> None:
+    add_group(world, "g")
+    add(world, "a")
+    world.advance(20)
+    delete(world, "g-0", "g-1", "a")
+    world.advance(100)
+
+
+@pytest.mark.parametrize("story", [finished, abandoned])
+def test_nothing_is_left_of_pods_that_are_gone_whoever_died_meanwhile(story: Callable[[Mortal], None]) -> None:
+    def make() -> Mortal:
+        world = a_world(cpu=3, kubelet=SlowKubelet)
+        world.judge = no_gate_is_lifted_without_quota
+        return world
+
+    for title, world in tell_with_deaths(make, story, stride=2):
+        assert not pods(world), title
+        assert not workloads(world), title
+
+
+def no_gate_is_lifted_without_quota(world: World) -> None:
+    """A pod that may run and was not told to end has a Workload that holds quota for it; asked after every write."""
+    seen: dict[str, Any] = world.__dict__.setdefault("_lifted", {})
+    found = workloads(world)
+    for name, pod in pods(world).items():
+        uid = pod["metadata"]["uid"]
+        if is_gated(pod) or uid in seen:
+            continue
+        seen[uid] = name
+        group = pod["metadata"]["labels"].get(f"{K}/pod-group-name", name)
+        told = {each["type"]: each["status"] for each in found[group]["status"]["conditions"]}
+        assert told.get("QuotaReserved") == "True", f"{PODS}/{name} was let go without quota"
+        assert told.get("Admitted") == "True"
