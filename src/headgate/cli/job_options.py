@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import functools
+import pathlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
 
+from headgate.jobs.builtin import BUILTIN
+from headgate.jobs.custom import parse_kinds
+from headgate.jobs.kind import JobKind
 from headgate.jobs.settings import MANAGED_NAMESPACES, JobSettings, Release, parse_quota_release
 from headgate.kube.labels import Selector, parse_selector
+from headgate.kube.yaml_lines import lines_of
+from headgate.kube.yaml_text import decode_yaml
 
 
 def _selector(context: click.Context, parameter: click.Parameter, value: str) -> Selector:
@@ -23,6 +29,30 @@ def _release(context: click.Context, parameter: click.Parameter, value: str) -> 
     read = parse_quota_release(value)
     if isinstance(read, str):
         raise click.BadParameter(read)
+    return read
+
+
+def read_kinds(text: bytes) -> tuple[JobKind, ...] | list[str]:
+    """The kinds of a file; or what is wrong with it, each with its line."""
+    parsed = decode_yaml(text)
+    if parsed.error is not None:
+        return [f"this is neither YAML nor JSON: {parsed.error}"]
+    if parsed.duplicates:
+        return list(parsed.duplicates)
+    read = parse_kinds(parsed.value)
+    if isinstance(read, tuple):
+        return read
+    lines = lines_of(text)
+    found = sorted((lines.of(each.path), str(each)) for each in read)
+    return [f"line {line}: {error}" for line, error in found]
+
+
+def _kinds(context: click.Context, parameter: click.Parameter, value: pathlib.Path | None) -> tuple[JobKind, ...]:
+    if value is None:
+        return ()
+    read = read_kinds(value.read_bytes())
+    if isinstance(read, list):
+        raise click.BadParameter("\n".join(f"{value}: {each}" for each in read))
     return read
 
 
@@ -52,10 +82,24 @@ def job_options(command: Callable[..., None]) -> Callable[..., None]:
         help="When quota is free again: OnTerminating (the last pod was told to end) or OnTerminal (it has ended), for"
         " batch/job and pod. [default: for pods what the feature gate says, for jobs OnTerminating]",
     )
+    @click.option(
+        "--job-kinds",
+        "kinds",
+        type=click.Path(exists=True, dir_okay=False, path_type=pathlib.Path),
+        callback=_kinds,
+        metavar="FILE",
+        help="Further kinds of jobs that wait in queues, as YAML (docs/job-kinds.md).",
+    )
     @functools.wraps(command)
     def wrapped(
-        *args: Any, manages_all: bool, namespaces: Selector, quota_release: Mapping[str, Release], **kwargs: Any
+        *args: Any,
+        manages_all: bool,
+        namespaces: Selector,
+        quota_release: Mapping[str, Release],
+        kinds: tuple[JobKind, ...],
+        **kwargs: Any,
     ) -> None:
-        command(*args, job_settings=JobSettings(manages_all, namespaces, quota_release), **kwargs)
+        settings = JobSettings(manages_all, namespaces, quota_release, (*BUILTIN, *kinds))
+        command(*args, job_settings=settings, **kwargs)
 
     return wrapped

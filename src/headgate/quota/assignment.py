@@ -88,9 +88,12 @@ class PodSetChoice(msgspec.Struct, frozen=True):
 
 
 class Assignment(msgspec.Struct, frozen=True):
+    """``short_of_least``: what there was too little of for the least that the workload would take, if that is less."""
+
     pod_sets: tuple[PodSetChoice, ...] = ()
     usage: Usage = {}
     borrow: int = 0
+    short_of_least: frozenset[FlavorResource] = frozenset()
 
     @property
     def mode(self) -> Mode:
@@ -116,7 +119,7 @@ class Assignment(msgspec.Struct, frozen=True):
     @property
     def short(self) -> frozenset[FlavorResource]:
         """What there is too little of: only if some of it comes free is it worth to look again."""
-        return frozenset(
+        return self.short_of_least.union(
             fr for each in self.pod_sets for group in each.groups for attempt in group for fr in attempt.short
         )
 

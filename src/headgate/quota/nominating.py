@@ -19,7 +19,7 @@ from headgate.quota.flavors import FlavorAssigner, Tried
 from headgate.quota.fungibility import Grade
 from headgate.quota.holdings import Holdings
 from headgate.quota.preemption import Target, find_targets, grade_preemption
-from headgate.quota.reducing import can_shrink, find_largest
+from headgate.quota.reducing import can_shrink, find_largest, least_counts
 from headgate.quota.workload import Workload
 
 
@@ -62,7 +62,12 @@ def nominate(
         part = attempt(counts)
         return part if leads_somewhere(part) else None
 
-    return find_largest(workload, attempt_part) or full
+    part = find_largest(workload, attempt_part)
+    if part is not None:
+        return part
+    # All of it may be more than there ever is, so that nothing is short; but room for the least would do.
+    short = attempt(least_counts(workload)).assignment.short
+    return msgspec.structs.replace(full, assignment=msgspec.structs.replace(full.assignment, short_of_least=short))
 
 
 def leads_somewhere(nomination: Nomination) -> bool:

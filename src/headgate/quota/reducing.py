@@ -18,6 +18,10 @@ def can_shrink(workload: Workload) -> bool:
     return any(_slack(workload))
 
 
+def least_counts(workload: Workload) -> list[int]:
+    return [min(workload.count_of(each), each.least) for each in workload.pod_sets]
+
+
 def find_largest(workload: Workload, attempt: Callable[[Sequence[int]], Found | None]) -> Found | None:
     """What ``attempt`` finds for the largest counts for which it finds something, full counts excepted."""
     slack = _slack(workload)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any
 
@@ -12,9 +14,11 @@ from headgate.admission.policy import Policy
 from headgate.cli.admission import own_admission
 from headgate.jobs.controller import ManagedJobs
 from headgate.jobs.metrics import JobMetrics
+from headgate.jobs.settings import DEFAULT, JobSettings
 from headgate.kube import conditions
 from headgate.kube.features import Features
 from headgate.owners.collector import Collector
+from headgate.owners.contract import Controller
 from headgate.owners.jobs.controller import Jobs
 from headgate.quota.engine import Settings
 from headgate.quota.kinds.definitions import definitions
@@ -35,12 +39,23 @@ GATING = Features(scheduling_gated_by=True, mutable_pod_resources_for_suspended_
 PREEMPTION: dict[str, Any] = {"preemption": {"withinClusterQueue": "LowerPriority"}}
 
 
-def a_world(cpu: int = 1, features: Features | None = None, metrics: JobMetrics | None = None, **spec: Any) -> Mortal:
+def a_world(
+    cpu: int = 1,
+    features: Features | None = None,
+    settings: JobSettings = DEFAULT,
+    metrics: JobMetrics | None = None,
+    is_asked: bool = True,
+    crds: Sequence[Wire] = (),
+    more: Sequence[Callable[[Embedded], Controller]] = (),
+    quota: Settings | None = None,
+    **spec: Any,
+) -> Mortal:
+    """`is_asked`: whether admission sees jobs on their way in. `more`: controllers beside the usual ones."""
     features = features or Features()
     store = Store()
-    policy = Policy(schedulers=frozenset(), suspends_jobs=True, features=features)
+    policy = Policy(schedulers=frozenset(), suspends_jobs=is_asked, features=features, jobs=settings)
     server = Embedded(namespace="ns", store=store, features=features, guests=own_admission(policy, store))
-    for each in definitions(both=False):
+    for each in (*definitions(both=False), *crds):
         made(server, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", each)
     for kind, value in (("low", 1), ("high", 100)):
         body = {"metadata": {"name": kind}, "value": value}
@@ -54,11 +69,12 @@ def a_world(cpu: int = 1, features: Features | None = None, metrics: JobMetrics 
     made(server, f"{API}/namespaces/ns/localqueues", queueing("LocalQueue", a_local_queue()))
     numbers = count(1)
     world = Mortal(
-        lambda: Quota(Settings()),
-        lambda: ManagedJobs(features, metrics=metrics),
+        lambda: Quota(quota or Settings()),
+        lambda: ManagedJobs(features, settings, metrics),
         lambda: Jobs(lambda: f"{next(numbers):05d}", features),
         Collector,
         lambda: Kubelet(server),
+        *(functools.partial(make, server) for make in more),
         server=server,
     )
     world.advance(1)

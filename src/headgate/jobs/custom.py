@@ -1,0 +1,231 @@
+"""Kinds of jobs from a file (``--job-kinds FILE``): the fields of a :class:`JobKind` as YAML, read strictly.
+
+``docs/job-kinds.md`` tells what each field means. A field that is not known is an error, for a slip of the pen would
+let jobs run around their quota. Which line an error stands on is added by ``cli/job_options.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from headgate.jobs.builtin import BUILTIN
+from headgate.jobs.clauses import When, always, any_of, least_at, number_at
+from headgate.jobs.kind import JobKind, Object, Outcome, Path, PodSetPlace, at, put
+from headgate.kube.errors import FieldErrors, duplicate, forbidden, invalid, required
+from headgate.kube.names import is_dns1035_label, is_dns1123_label, is_dns1123_subdomain
+from headgate.kube.resource import Resource
+from headgate.kube.schema import GroupVersionKind
+
+_MOST_POD_SETS: Final = 18
+_PATH: Final = "must be a path, such as spec.suspend, or a list of its steps"
+_CLAUSE: Final = "must be a path, {path: status.phase, in: [Running]}, {condition: Ready}, or a list of such"
+_KIND: Final = (
+    "apiVersion",
+    "kind",
+    "plural",
+    "suspend",
+    "podSets",
+    "active",
+    "ready",
+    "succeeded",
+    "failed",
+    "managedLabels",
+)
+_POD_SET: Final = ("name", "template", "replicas", "minReplicas", "done")
+_KNOWN_ELSEWHERE: Final = frozenset({("apps", "Deployment"), ("apps", "ReplicaSet"), ("apps", "StatefulSet")})
+
+
+def parse_kinds(value: Any) -> tuple[JobKind, ...] | FieldErrors:
+    """The kinds of a file, in its order, or everything that is wrong with it."""
+    reading = _Reading()
+    wire = reading.object(value, "", ("kinds",), "must be a map with one field: kinds")
+    kinds = [_kind(reading, each, f"kinds[{index}]") for index, each in enumerate(reading.list(wire, "kinds", ""))]
+    seen = {(each.kind.group, each.kind.kind) for each in BUILTIN} | _KNOWN_ELSEWHERE
+    found: list[JobKind] = []
+    for index, each in enumerate(kinds):
+        if each is None:
+            continue
+        name = (each.kind.group, each.kind.kind)
+        if name in seen:
+            reading.problems.append(duplicate(f"kinds[{index}].kind", f"{each.kind.api_version} {each.kind.kind}"))
+        seen.add(name)
+        found.append(each)
+    return reading.problems or tuple(found)
+
+
+def _kind(reading: _Reading, value: Any, path: str) -> JobKind | None:
+    wire = reading.object(value, path, _KIND, "must be a map")
+    group, slash, version = reading.text(wire, "apiVersion", path, "such as example.com/v1").rpartition("/")
+    if wire.get("apiVersion") and (not slash or is_dns1123_subdomain(group) or is_dns1035_label(version)):
+        reading.wrong(f"{path}.apiVersion", wire["apiVersion"], "must be a group and a version, such as example.com/v1")
+    kind = reading.text(wire, "kind", path, "such as TrainingRun")
+    plural = reading.text(wire, "plural", path, "such as trainingruns, as its API path has it")
+    if plural and is_dns1035_label(plural):
+        reading.wrong(f"{path}.plural", plural, "must be lower case letters and digits, such as trainingruns")
+    listed = reading.list(wire, "podSets", path)
+    pod_sets = [_pod_set(reading, each, f"{path}.podSets[{index}]") for index, each in enumerate(listed)]
+    if len(listed) > _MOST_POD_SETS:
+        reading.problems.append(forbidden(f"{path}.podSets", f"must have at most {_MOST_POD_SETS}"))
+    names = [each.name for each, _ in pod_sets]
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            reading.problems.append(duplicate(f"{path}.podSets[{index}].name", name))
+    suspend = reading.path(wire, "suspend", path, needed=True)
+    active = reading.clauses(wire, "active", path, needed=True)
+    ready = reading.clauses(wire, "ready", path, needed=False)
+    succeeded = reading.clauses(wire, "succeeded", path, needed=True)
+    failed = reading.clauses(wire, "failed", path, needed=False)
+    labels = reading.texts(wire, "managedLabels", path)
+    if reading.problems:
+        return None
+    places = tuple(each for each, _ in pod_sets)
+    return JobKind(
+        integration=f"{group}/{kind.lower()}",
+        kind=GroupVersionKind(group, version, kind),
+        resource=Resource(group, version, plural, namespaced=True),
+        suspend=suspend,
+        pod_sets=places,
+        managed_labels=frozenset(labels),
+        is_active=any_of(active),
+        outcome=_outcome(succeeded, failed),
+        ready=_ready(ready, places),
+        reclaimable=_reclaimable(pod_sets),
+    )
+
+
+def _pod_set(reading: _Reading, value: Any, path: str) -> tuple[PodSetPlace, Path]:
+    wire = reading.object(value, path, _POD_SET, "must be a map")
+    name = reading.text(wire, "name", path, "such as workers")
+    if name and is_dns1123_label(name):
+        reading.wrong(f"{path}.name", name, "must be lower case letters, digits and dashes, such as workers")
+    template = reading.path(wire, "template", path, needed=True)
+    told = wire.get("replicas", 1)
+    is_number = isinstance(told, int) and not isinstance(told, bool)
+    replicas = () if is_number else reading.path(wire, "replicas", path, needed=True)
+    if is_number and told < 1:
+        reading.wrong(f"{path}.replicas", told, "must be a number above zero, or a path")
+    count = always(told) if is_number else number_at(replicas, 1)
+    least, done = (reading.path(wire, field, path, needed=False) for field in ("minReplicas", "done"))
+    if not least:
+        return PodSetPlace(name, template, count), done
+    if not replicas:
+        detail = "needs the path of a number in replicas: there the number that was admitted is written"
+        reading.problems.append(forbidden(f"{path}.minReplicas", detail))
+    return PodSetPlace(name, template, count, least_at(least), lambda job, many: put(replicas, many)), done
+
+
+def _outcome(succeeded: tuple[When, ...], failed: tuple[When, ...]) -> Callable[[Object], Outcome | None]:
+    def read(job: Object) -> Outcome | None:
+        for clauses, is_good in ((failed, False), (succeeded, True)):
+            for each in clauses:
+                if each.is_so(job):
+                    otherwise = "Job finished successfully" if is_good else "Job failed"
+                    return Outcome(is_good, each.message(job) or otherwise)
+        return None
+
+    return read
+
+
+def _ready(clauses: tuple[When, ...], places: tuple[PodSetPlace, ...]) -> Callable[[Object], int]:
+    """A number at a path counts; a condition, or a word, is about all pods. Who says nothing is always ready."""
+
+    def read(job: Object) -> int:
+        whole = sum(each.count(job) for each in places)
+        if not clauses or any((each.condition or each.words) and each.is_so(job) for each in clauses):
+            return whole
+        numbers = (at(job, each.path) for each in clauses if each.path and not each.words)
+        return sum(whole if each is True else each for each in numbers if isinstance(each, int))
+
+    return read
+
+
+def _reclaimable(pod_sets: list[tuple[PodSetPlace, Path]]) -> Callable[[Object], dict[str, int]]:
+    counted = [(place.name, number_at(done, 0), place.count) for place, done in pod_sets if done]
+
+    def read(job: Object) -> dict[str, int]:
+        found = {name: min(done(job), count(job)) for name, done, count in counted}
+        return {name: count for name, count in found.items() if count}
+
+    return read
+
+
+class _Reading:
+    """Fields one by one; what is wrong is noted, and reading goes on with something empty."""
+
+    def __init__(self) -> None:
+        self.problems: FieldErrors = []
+
+    def wrong(self, path: str, value: Any, detail: str) -> None:
+        self.problems.append(invalid(path, value, detail))
+
+    def object(self, value: Any, path: str, known: tuple[str, ...], detail: str) -> Object:
+        if not isinstance(value, dict):
+            self.wrong(path or "kinds", value, detail)
+            return {}
+        for field in value:
+            if field not in known:
+                text = f"is not a field here; there are {', '.join(known)}"
+                self.problems.append(forbidden(f"{path}.{field}" if path else field, text))
+        return value
+
+    def list(self, wire: Object, field: str, path: str) -> list[Any]:
+        found, place = wire.get(field), f"{path}.{field}" if path else field
+        if isinstance(found, list) and found:
+            return found
+        self.problems.append(
+            required(place, "name at least one") if not found else invalid(place, found, "must be a list")
+        )
+        return []
+
+    def text(self, wire: Object, field: str, path: str, example: str) -> str:
+        found = wire.get(field)
+        if isinstance(found, str) and found:
+            return found
+        place = f"{path}.{field}"
+        self.problems.append(
+            required(place, example) if not found else invalid(place, found, f"must be text, {example}")
+        )
+        return ""
+
+    def texts(self, wire: Object, field: str, path: str) -> tuple[str, ...]:
+        found = wire.get(field) or []
+        if isinstance(found, list) and all(isinstance(each, str) for each in found):
+            return tuple(found)
+        self.wrong(f"{path}.{field}", found, "must be a list of texts")
+        return ()
+
+    def path(self, wire: Object, field: str, path: str, *, needed: bool) -> Path:
+        found, place = wire.get(field), f"{path}.{field}"
+        if found is None:
+            if needed:
+                self.problems.append(required(place, _PATH))
+            return ()
+        steps = found.split(".") if isinstance(found, str) else found
+        if isinstance(steps, list) and steps and all(isinstance(each, str) and each for each in steps):
+            return tuple(steps)
+        self.wrong(place, found, _PATH)
+        return ()
+
+    def clauses(self, wire: Object, field: str, path: str, *, needed: bool) -> tuple[When, ...]:
+        found, place = wire.get(field), f"{path}.{field}"
+        if found is None:
+            if needed:
+                self.problems.append(required(place, _CLAUSE))
+            return ()
+        listed = found if isinstance(found, list) else [found]
+        indexed = isinstance(found, list)
+        return tuple(self._clause(each, f"{place}[{n}]" if indexed else place) for n, each in enumerate(listed))
+
+    def _clause(self, value: Any, path: str) -> When:
+        if isinstance(value, str):
+            return When(path=self.path({"path": value}, "path", path, needed=True))
+        if not isinstance(value, dict) or ("condition" in value) == ("path" in value):
+            self.wrong(path, value, _CLAUSE)
+            return When()
+        self.object(value, path, ("condition", "path", "in"), _CLAUSE)
+        if "condition" in value:
+            if "in" in value:
+                self.problems.append(forbidden(f"{path}.in", "goes with a path, not with a condition"))
+            return When(condition=self.text(value, "condition", path, "such as Ready"))
+        return When(path=self.path(value, "path", path, needed=True), words=self.texts(value, "in", path))
