@@ -41,12 +41,12 @@ DEFAULT: Wire = {
 
 
 def a_server(settings: JobSettings | None = None, *, default_queue: bool = False, **policy: Any) -> Embedded:
-    store = Store()
+    store = policy.pop("store", None) or Store()
     features = policy.pop("features", Features())
     rules = Policy(frozenset(), suspends_jobs=True, features=features, jobs=settings or JobSettings())
     rules = msgspec.structs.replace(rules, **policy)
     server = Embedded(namespace="ns", store=store, features=features, guests=own_admission(rules, store))
-    for each in definitions(both=False):
+    for each in definitions(both=False):  # in a store that was used before they are there
         server.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", each)
     if default_queue:
         made(server.post(f"/apis/{GROUP}/v1beta2/namespaces/ns/localqueues", DEFAULT))

@@ -1,0 +1,77 @@
+"""The rules of Kueue's queues for jobs, pods and what makes pods, on the embedded server: every text."""
+
+from __future__ import annotations
+
+import pytest
+
+from door_cases import CASES, KINDS, DoorCase
+from embedded import Embedded
+from headgate.kube.features import Features
+from headgate.store import Store
+from queued import ADMISSION_GATED, SCHEDULING_GATED, collection, queued
+from unit.admission.test_kueue_doors import a_server, made
+
+ON = Features(scheduling_gated_by=True)
+
+
+@pytest.fixture(scope="module")
+def server() -> Embedded:
+    return a_server(features=ON)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_who_is_let_in_and_why_not(case: DoorCase, server: Embedded) -> None:
+    name = f"case-{CASES.index(case)}"
+    answer = server.post(collection(case.kind), {**case.body, "metadata": {**case.body["metadata"], "name": name}})
+    for suffix, change in case.changes:
+        made(answer)
+        answer = server.patch(f"{collection(case.kind)}/{name}{suffix}", change)
+    if not case.refusal:
+        made(answer)
+    else:
+        assert answer.status == 403
+        assert answer.body["message"].endswith(case.refusal)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_with_the_feature_gates_off_the_annotations_mean_nothing(kind: str) -> None:
+    server = a_server(features=Features(admission_gated_by=False, scheduling_gated_by=False))
+    bad = {SCHEDULING_GATED: "not a domain", ADMISSION_GATED: "nor, this"}
+    made(server.post(collection(kind), queued(kind, annotations=bad)))
+    other = {"metadata": {"annotations": {SCHEDULING_GATED: "x", ADMISSION_GATED: "y"}}}
+    made(server.patch(f"{collection(kind)}/a", other))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_was_wrong_before_does_not_stand_in_the_way_of_another_change(kind: str) -> None:
+    store = Store()
+    before = a_server(features=Features(admission_gated_by=False), suspends_jobs=False, store=store)
+    bad = queued(kind, queue="Not_A_Name", annotations={SCHEDULING_GATED: "not a domain", ADMISSION_GATED: "nor, this"})
+    made(before.post(collection(kind), bad))
+    later = a_server(features=ON, store=store)
+    made(later.patch(f"{collection(kind)}/a", {"metadata": {"annotations": {"other": "x"}}}))
+
+
+def test_everything_that_is_wrong_is_told_at_once(server: Embedded) -> None:
+    annotations = {SCHEDULING_GATED: "x", ADMISSION_GATED: "y"}
+    refused = server.post(collection("Job"), queued("Job", queue="Q", annotations=annotations))
+    told = refused.body["message"]
+    assert told.count("Invalid value") == 3
+
+
+@pytest.mark.parametrize("kind", ["Job", "Pod"])
+def test_where_there_is_a_default_queue_nobody_leaves_theirs(kind: str) -> None:
+    server = a_server(default_queue=True)
+    made(server.post(collection(kind), queued(kind)))
+    refused = server.patch(f"{collection(kind)}/a", {"metadata": {"labels": {"kueue.x-k8s.io/queue-name": None}}})
+    assert refused.body["message"].endswith(
+        'metadata.labels[kueue.x-k8s.io/queue-name]: Invalid value: "":'
+        " queue-name must not be empty in namespace with default queue"
+    )
+
+
+def test_a_pod_that_says_it_is_managed_and_has_an_owner_is_warned_about() -> None:
+    server = a_server()
+    job = made(server.post(collection("Job"), queued("Job", queue="")))
+    answer = server.post(collection("Pod"), queued("Pod", owner=job, labels={"kueue.x-k8s.io/managed": "true"}))
+    assert "pod owner is managed by kueue" in answer.warnings[0]
