@@ -19,7 +19,7 @@ from bench.standings import Bar
 from headgate.kube.resource import NAMESPACES, Resource
 from headgate.kube.timestamps import format_time
 from headgate.owners.contract import Done, Wake
-from headgate.owners.effects import Answer, Effect, Patch
+from headgate.owners.effects import Answer, Effect, Patch, Together
 from headgate.quota import names
 from headgate.quota.effects import Effect as Decision
 from headgate.quota.engine import Engine, Settings
@@ -139,6 +139,8 @@ class Served:
             self._due.setdefault(wake.key)
 
     def _answer(self, effect: Effect, now_s: float) -> Answer:
+        if isinstance(effect, Together):
+            return Answer(200, {}, now_s, tuple(self._answer(each, now_s) for each in effect.requests))
         if not isinstance(effect, Patch):
             return Answer(202, {}, now_s)
         shown = self._server.patch(effect.resource, f"{effect.namespace}/{effect.name}", effect.body["status"])

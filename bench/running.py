@@ -19,7 +19,7 @@ from bench.loads import CLASS, Class, Load, cluster_queue, flavor, local_queue, 
 from headgate.client import writes
 from headgate.client.http.shell import Http
 from headgate.client.informer import Applied, Event, Informer, Synced
-from headgate.client.transport import Request
+from headgate.client.transport import Request, Response, Unreachable
 from headgate.kube import conditions
 from headgate.kube.resource import NAMESPACES
 from headgate.kube.timestamps import format_time
@@ -69,7 +69,7 @@ class Runner:
     """Make it inside a running event loop. ``finishes``: whether what is admitted ends after its time."""
 
     def __init__(self, kubeconfig: str, load: Load, *, finishes: bool = True) -> None:
-        self.transport = Http(access_to(kubeconfig), pool=4 * CONNECTIONS)
+        self.transport = Http(access_to(kubeconfig), pool=2 * CONNECTIONS)
         self.diary = Diary()
         self._load = load
         self._finishes = finishes
@@ -124,7 +124,18 @@ class Runner:
         metadata = obj["metadata"]
         key = metadata["namespace"], metadata["name"]
         self.diary.created_s[key] = time.perf_counter()
-        await send(self.transport, writes.create(WORKLOADS, key[0], obj))
+        answer = await self._ask(writes.create(WORKLOADS, key[0], obj))
+        if not answer.ok and answer.status != _CONFLICT:  # there already: the answer to the first attempt was lost
+            raise RuntimeError(f"{key}: {answer.status} {answer.body[:300]!r}")
+
+    async def _ask(self, request: Request) -> Response:
+        """However long a server on a busy machine takes to be there."""
+        while True:
+            try:
+                return await self.transport.request(request)
+            except Unreachable as error:
+                self.trouble[str(error)] += 1
+                await asyncio.sleep(_GLANCE_S)
 
     async def each(self, things: Iterable[Any], do: Callable[[Any], Any]) -> None:
         left = iter(things)
@@ -214,7 +225,7 @@ class Runner:
         metadata = obj["metadata"]
         body = {"metadata": {"resourceVersion": metadata["resourceVersion"]}, "status": status}
         namespace, name, uid = metadata["namespace"], metadata["name"], metadata["uid"]
-        answer = await self.transport.request(writes.patch(WORKLOADS, namespace, name, uid, body, subresource="status"))
+        answer = await self._ask(writes.patch(WORKLOADS, namespace, name, uid, body, subresource="status"))
         if answer.ok:
             return True
         self.trouble[f"{answer.status}"] += 1

@@ -28,6 +28,9 @@ class WorkQueue(Generic[K]):
         self._working: Final[set[K]] = set()
         self._later: Final[dict[K, asyncio.TimerHandle]] = {}
         self._backoffs: Final[dict[K, Backoff]] = {}
+        self.at_rest: Final = asyncio.Event()
+        """Nothing is worked on, and nothing waits for a worker."""
+        self.at_rest.set()
 
     def add(self, key: K, after_s: float = 0.0) -> None:
         if after_s > 0:
@@ -39,6 +42,7 @@ class WorkQueue(Generic[K]):
         if key in self._waiting:
             return
         self._waiting.add(key)
+        self.at_rest.clear()
         if key not in self._working:
             self._ready.put_nowait(key)
 
@@ -61,6 +65,8 @@ class WorkQueue(Generic[K]):
         self._working.discard(key)
         if key in self._waiting:
             self._ready.put_nowait(key)
+        elif not self._working and not self._waiting:
+            self.at_rest.set()
 
     def close(self) -> None:
         for handle in self._later.values():

@@ -8,6 +8,7 @@ with the others. Everything it knows comes from the server, so one that is kille
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import random
 import time
@@ -42,6 +43,9 @@ _AT_ONCE: Final = 64
 _EVENT_ATTEMPTS: Final = 2
 _EVENT_WRITERS: Final = 8
 """Many controllers speak: one that waits for each commit would be heard too late."""
+_EVENTS_KEPT: Final = 16_384
+_BREATH_S: Final = 0.25
+"""How long an Event waits for a moment without work: where there is always some it still gets its turn."""
 
 
 async def keep_running(
@@ -81,7 +85,7 @@ class Controllers:
         self._sleep = sleep
         self._feeds: dict[Topic, _Feed] = {}
         writer = Writer(transport, jitter=random.random, sleep=sleep, attempts=_EVENT_ATTEMPTS)
-        self._events = EventWriter(writer, workers=_EVENT_WRITERS)
+        self._events = EventWriter(writer, most=_EVENTS_KEPT, workers=_EVENT_WRITERS, turn=self._rest)
         self._kinds_changed = asyncio.Event()
 
     async def run(self) -> None:
@@ -239,6 +243,13 @@ class Controllers:
                 return await self._ask_together(requests)
             case _:
                 return await self._ask(effect)
+
+    async def _rest(self) -> None:
+        """Waits for a moment in which there is nothing to do, but not for ever."""
+        if not self._queue.at_rest.is_set():
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_BREATH_S):
+                    await self._queue.at_rest.wait()
 
     async def _ask_together(self, requests: Sequence[effects.Request]) -> Answer:
         """A few at a time: a batch must not hold up what everybody else wants."""

@@ -321,12 +321,13 @@ class Cycle:
         )
 
     def _tell(self, waiter: Waiter, reason: Reason) -> None:
-        """Once: what the API shows, or was told to show, is not written again."""
-        if self._told.get(waiter.key) == reason:
+        """Once: what the API was told to show, or shows to who starts anew, is not written again."""
+        before = self._told.get(waiter.key)
+        if before == reason:
             return
         self._told[waiter.key] = reason
         workload = waiter.workload
-        shown = workload.conditions.get(names.QUOTA_RESERVED)
+        shown = None if before is not None else workload.conditions.get(names.QUOTA_RESERVED)
         if shown is not None and (shown.is_true, shown.reason, shown.message) == (False, reason.reason, reason.message):
             return
         uid = workload.uid

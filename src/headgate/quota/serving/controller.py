@@ -14,8 +14,9 @@ from typing import Any, Final
 import msgspec
 
 from headgate.kube.resource import NAMESPACES, Resource
+from headgate.kube.revisions import revision_of
 from headgate.owners.contract import WHOLE, Again, Controller, Done, Interest, Steps, Verdict, Wake, one_by_one
-from headgate.owners.effects import Answer, Effect, Get, Patch
+from headgate.owners.effects import Answer, Effect, Get, Patch, Together
 from headgate.owners.latest import Latest
 from headgate.owners.served import Served
 from headgate.quota import effects, names
@@ -31,16 +32,16 @@ from headgate.quota.kinds.names import (
 )
 from headgate.quota.metrics.board import QuotaMetrics
 from headgate.quota.serving import reports
+from headgate.quota.serving.asked import Asked
 from headgate.quota.serving.census import Census, Place, Standing, State
+from headgate.quota.serving.overdue import PAUSE_S, Overdue
 from headgate.quota.serving.writing import write_of
 from headgate.quota.workload import Workload, usage_of
 
 Object = dict[str, Any]
-Asked = list[effects.Effect]
+Effects = list[effects.Effect]
 
 _WATCHED: Final = (RESOURCE_FLAVORS, CLUSTER_QUEUES, COHORTS, LOCAL_QUEUES, WORKLOADS, ADMISSION_CHECKS)
-_REPORT_S: Final = 0.25
-"""Counts of queues follow a moment later: a burst of admissions is one report."""
 
 
 class _Cycle(msgspec.Struct, frozen=True):
@@ -53,11 +54,12 @@ class _Writes(msgspec.Struct, frozen=True):
     key: str
 
 
-class _Report(msgspec.Struct, frozen=True):
-    place: Place
+class _Reports(msgspec.Struct, frozen=True):
+    """The statuses of queues."""
 
 
 _CYCLE: Final = _Cycle()
+_REPORTS: Final = _Reports()
 
 
 class Quota(Controller):
@@ -71,9 +73,11 @@ class Quota(Controller):
         self._served: frozenset[Resource] = frozenset()
         self._workloads: Final[Latest[str]] = Latest()  # by namespace/name
         self._queues: Final[dict[Place, Object]] = {}
-        self._asked: Final[dict[str, Asked]] = {}
+        self._asked: Final = Asked()
+        self._overdue: Final = Overdue()
         self._below: Final[dict[str, dict[str, None]]] = {}  # local queues by cluster queue
-        self._applied: Final[dict[Resource, Callable[[Object, float], Asked]]] = {
+        self._above: Final[dict[str, str]] = {}  # the other way round
+        self._applied: Final[dict[Resource, Callable[[Object, float], Effects]]] = {
             RESOURCE_FLAVORS: self._engine.flavor_applied,
             CLUSTER_QUEUES: self._engine.cluster_queue_applied,
             COHORTS: self._engine.cohort_applied,
@@ -81,7 +85,7 @@ class Quota(Controller):
             ADMISSION_CHECKS: self._check_applied,
             NAMESPACES: self._namespace_applied,
         }
-        self._removed: Final[dict[Resource, Callable[[str, float], Asked]]] = {
+        self._removed: Final[dict[Resource, Callable[[str, float], Effects]]] = {
             RESOURCE_FLAVORS: self._engine.flavor_removed,
             CLUSTER_QUEUES: self._engine.cluster_queue_removed,
             COHORTS: self._engine.cohort_removed,
@@ -122,7 +126,7 @@ class Quota(Controller):
         if resource == WORKLOADS:
             if self._workloads.remove(key, uid) is None:
                 return ()  # another one has its name by now
-            self._asked.pop(key, None)
+            self._asked.drop(key)
             self._metrics.heard(None, self._engine.workloads.get(key), None, now_s)
         elif resource in (CLUSTER_QUEUES, LOCAL_QUEUES):
             self._queues.pop(_place(resource, key), None)
@@ -138,17 +142,15 @@ class Quota(Controller):
             wake for (namespace, _, name), uid in lost for wake in self.removed(WORKLOADS, namespace, name, uid, now_s)
         ]
 
-    def _check_applied(self, obj: Object, now_s: float) -> Asked:
+    def _check_applied(self, obj: Object, now_s: float) -> Effects:
         return self._engine.check_applied(obj["metadata"]["name"], is_check_active(obj), now_s)
 
-    def _namespace_applied(self, obj: Object, now_s: float) -> Asked:
+    def _namespace_applied(self, obj: Object, now_s: float) -> Effects:
         metadata = obj["metadata"]
         return self._engine.namespace_applied(metadata["name"], metadata.get("labels") or {}, now_s)
 
-    def _later(self, asked: Asked) -> list[Wake]:
-        for effect in asked:
-            self._asked.setdefault(effect.key, []).append(effect)
-        return [Wake(_Writes(key)) for key in dict.fromkeys(effect.key for effect in asked)]
+    def _later(self, asked: Effects) -> list[Wake]:
+        return [Wake(_Writes(key), after_s) for key, after_s in self._asked.add(asked).items()]
 
     # -- counting --------------------------------------------------------------------------------------------------
 
@@ -159,19 +161,25 @@ class Quota(Controller):
             places = self._census.put(key, self._standing(self._engine.workloads.get(key)))
         elif resource == LOCAL_QUEUES:
             local = self._engine.world.local_queues.get(key)
-            self._lead(key, "" if local is None else local.cluster_queue)
-            places = [("local queue", key), *self._census.lead(key, "" if local is None else local.cluster_queue)]
+            places = [("local queue", key), *self._lead(key, "" if local is None else local.cluster_queue)]
         elif resource == CLUSTER_QUEUES:
             places = [("cluster queue", key), *(("local queue", each) for each in self._below.get(key, ()))]
         elif resource in (RESOURCE_FLAVORS, COHORTS, ADMISSION_CHECKS):
             places = [place for place in self._queues if self._is_outdated(place)]
-        return [Wake(_Report(place), _REPORT_S) for place in places]
+        self._overdue.add(places)
+        return [Wake(_REPORTS, PAUSE_S)] if places else []
 
-    def _lead(self, local_queue: str, cluster_queue: str) -> None:
-        for keys in self._below.values():
-            keys.pop(local_queue, None)
+    def _lead(self, local_queue: str, cluster_queue: str) -> list[Place]:
+        """Those who wait in a local queue wait there now."""
+        before = self._above.pop(local_queue, "")
+        if cluster_queue:
+            self._above[local_queue] = cluster_queue
+        if before == cluster_queue:
+            return []
+        self._below.get(before, {}).pop(local_queue, None)
         if cluster_queue:
             self._below.setdefault(cluster_queue, {})[local_queue] = None
+        return self._census.lead(local_queue, cluster_queue)
 
     def _is_outdated(self, place: Place) -> bool:
         """Whether a queue says of itself that it is active, and is not, or the other way round."""
@@ -195,15 +203,15 @@ class Quota(Controller):
 
     # -- work ------------------------------------------------------------------------------------------------------
 
-    def work(self, key: _Cycle | _Writes | _Report, now_s: float) -> Steps:
+    def work(self, key: _Cycle | _Writes | _Reports, now_s: float) -> Steps:
         match key:
             case _Cycle():
                 yield from ()
                 return self._decide(now_s)
             case _Writes(workload):
                 return (yield from self._write(workload, now_s))
-            case _Report(place):
-                return (yield from self._report(place, now_s))
+            case _Reports():
+                return (yield from self._report(now_s))
 
     def _decide(self, now_s: float) -> Verdict:
         is_attempt, began_s = bool(self._engine.queueing.ready()), self._metrics.clock()
@@ -217,14 +225,14 @@ class Quota(Controller):
         return Done(wakes)
 
     def _write(self, key: str, now_s: float) -> Steps:
-        asked, workload = self._asked.get(key, []), self._workloads.get(key)
+        asked, workload = self._asked.of(key), self._workloads.get(key)
         if workload is None:
-            self._asked.pop(key, None)
+            self._asked.drop(key)
             return Done()
         uid = workload["metadata"]["uid"]
         wanted = [effect for effect in asked if effect.uid == uid]
         if not wanted:
-            self._asked.pop(key, None)
+            self._asked.drop(key)
             return Done()
         write, known = write_of(workload, wanted, now_s), self._engine.workloads.get(key)
         metadata = workload["metadata"]
@@ -242,7 +250,7 @@ class Quota(Controller):
             )
         if not answer.ok:
             return (yield from self._not_written(key, wanted, answer))
-        self._forget(key, wanted)
+        self._asked.forget(key, wanted)
         if known is not None:
             self._metrics.wrote(workload, known, wanted, answer.now_s)
         yield from one_by_one(write.events)
@@ -261,7 +269,7 @@ class Quota(Controller):
         self._metrics.heard(workload, before, self._engine.workloads.get(key), now_s)
         return [*self._later(asked), *self._reported(WORKLOADS, key), Wake(_CYCLE)]
 
-    def _not_written(self, key: str, wanted: Asked, refusal: Answer) -> Generator[Effect, Answer, Verdict]:
+    def _not_written(self, key: str, wanted: Effects, refusal: Answer) -> Generator[Effect, Answer, Verdict]:
         """Ask what is there now; if that is another version, everything is decided anew from it."""
         namespace, _, name = key.partition("/")
         live = yield Get(WORKLOADS, namespace, name)
@@ -270,42 +278,49 @@ class Quota(Controller):
         if live.ok and not refusal.conflict and not refusal.unknown:
             # The server will not have it: say so in the log by trying again, later each time.
             return Again(refusal.message)
-        self._forget(key, wanted)
+        self._asked.forget(key, wanted)
         wakes = list(self._seen(live.body, live.now_s)) if live.ok else []
         for effect in wanted:
             wakes += self._later(self._engine.refused(effect, live.now_s))
         return Done([*wakes, *self._more(key), Wake(_CYCLE)])
 
-    def _forget(self, key: str, written: Asked) -> None:
-        left = [effect for effect in self._asked.get(key, ()) if not any(effect is each for each in written)]
-        if left:
-            self._asked[key] = left
-        else:
-            self._asked.pop(key, None)
-
     def _more(self, key: str) -> list[Wake]:
-        return [Wake(_Writes(key))] if key in self._asked else []
+        return [Wake(_Writes(key), self._asked.after_s(key))] if key in self._asked else []
 
-    def _report(self, place: Place, now_s: float) -> Steps:
+    def _report(self, now_s: float) -> Steps:
+        wanted = {}
+        for place in self._overdue.take(is_busy=bool(self._asked)):
+            patch = self._status_patch(place, now_s)
+            if patch is not None:
+                wanted[place] = patch
+        answers = (yield Together(tuple(wanted.values()))).parts if wanted else ()
+        trouble = ""
+        for place, each in zip(wanted, answers, strict=True):
+            known = self._queues.get(place)
+            if each.ok and known is not None and revision_of(each.body) >= revision_of(known):
+                self._queues[place] = each.body  # else it has gone meanwhile, or something else was heard of it
+            if not each.ok and not each.missing and not each.conflict:
+                self._overdue.add([place])
+                trouble = each.message
+        if trouble:
+            return Again(trouble)
+        return Done([Wake(_REPORTS, PAUSE_S)] if self._overdue else ())
+
+    def _status_patch(self, place: Place, now_s: float) -> Patch | None:
+        """None if the queue says it already, or is gone."""
         queue = self._queues.get(place)
         if queue is None:
-            return Done()
+            return None
         is_local = place[0] == "local queue"
         make = reports.local_queue_status if is_local else reports.cluster_queue_status
         status = make(self._engine, self._census, queue, now_s)
         if not reports.differs(queue, status):
-            return Done()
+            return None
         metadata = queue["metadata"]
         resource = LOCAL_QUEUES if is_local else CLUSTER_QUEUES
         body = {"metadata": {"uid": metadata["uid"]}, "status": status}
-        answer = yield Patch(
-            resource, metadata.get("namespace", ""), metadata["name"], body, how="merge", subresource="status"
-        )
-        if answer.ok:
-            if place in self._queues:  # else it has gone meanwhile
-                self._queues[place] = answer.body
-            return Done()
-        return Done() if answer.missing or answer.conflict else Again(answer.message)
+        namespace, name = metadata.get("namespace", ""), metadata["name"]
+        return Patch(resource, namespace, name, body, how="merge", subresource="status")
 
 
 def _key(obj: Object) -> str:
