@@ -19,6 +19,7 @@ from headgate.jobs.pods.shape import is_managed, role_of
 from headgate.jobs.template_rules import STATEFUL_SET_WORD
 from headgate.jobs.workload import name_of_workload, queue_of
 from headgate.kube.errors import aggregate
+from headgate.kube.features import without_pods
 from headgate.kube.references import controller_of
 from headgate.kube.resource import STATEFUL_SETS
 from headgate.kube.schema import GroupVersionKind
@@ -43,6 +44,8 @@ def gate_new(request: Request, policy: Policy, view: View) -> Answer:
             return ALLOWED
         draft.put_all(LABELS, {names.MANAGED: "true", **({names.QUEUE_NAME: queue} if queue else {})})
         draft.append(("metadata", "finalizers"), names.MANAGED)
+    if without_pods(policy.features):
+        return Answer(refusal=without_pods(policy.features))
     draft.append(("spec", "schedulingGates"), {"name": names.ADMISSION_GATE})
     draft.put((*ANNOTATIONS, names.ROLE_HASH), role_of(request.obj))
     return Answer(patch=draft.patch)

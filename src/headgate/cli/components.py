@@ -18,6 +18,7 @@ from headgate.cli.plan import SCHEDULERS, Plan, UpProblem
 from headgate.cli.scheduler import default_configuration, installed_plugins, maker
 from headgate.cli.server import Served, keep
 from headgate.control.scheduler.shell import keep_scheduling
+from headgate.kube.features import without_pods
 from headgate.nodes.hollow import Hollow
 from headgate.nodes.models.machine import Shape
 from headgate.nodes.models.shell import Autoscaler
@@ -72,6 +73,8 @@ async def _start_quota(plan: Plan, served: Served, stack: contextlib.AsyncExitSt
 
 async def _start_jobs(plan: Plan, served: Served, stack: contextlib.AsyncExitStack) -> None:
     served.meters.show_jobs()
+    if problem := without_pods(plan.features):
+        _log.warning("jobs: %s", problem)
     keep(stack, keep_jobs(served.client("headgate-jobs"), plan.features, plan.jobs, served.meters))
 
 

@@ -23,7 +23,7 @@ from headgate.jobs.controller import ManagedJobs
 from headgate.jobs.pods.controller import ManagedPods
 from headgate.jobs.recovery import FailureRecovery
 from headgate.jobs.settings import JobSettings
-from headgate.kube.features import Features
+from headgate.kube.features import Features, without_pods
 from headgate.kube.schema import Schemas
 from headgate.owners.budgets.controller import Budgets
 from headgate.owners.collector import Collector
@@ -122,7 +122,8 @@ async def keep_jobs(transport: Transport, features: Features, settings: JobSetti
     def make() -> list[Controller]:
         meters.jobs.begin()
         recovery = [FailureRecovery()] if features.failure_recovery_policy else []
-        return [ManagedJobs(features, settings, meters.jobs), ManagedPods(features, settings, meters.jobs), *recovery]
+        pods = [] if without_pods(features) else [ManagedPods(features, settings, meters.jobs)]
+        return [ManagedJobs(features, settings, meters.jobs), *pods, *recovery]
 
     try:
         await keep_running(make, transport)

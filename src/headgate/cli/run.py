@@ -45,7 +45,7 @@ from headgate.control.scheduler.shell import keep_scheduling
 from headgate.control.webhooks.service import Health, Place
 from headgate.jobs.settings import DEFAULT as DEFAULT_JOBS
 from headgate.jobs.settings import JobSettings
-from headgate.kube.features import DEFAULTS, Features
+from headgate.kube.features import DEFAULTS, Features, without_pods
 from headgate.scheduling.configuration.values import Configuration, LeaderElection
 
 COMPONENTS: Final = ("scheduler", "webhooks", "controllers", "quota", "jobs")
@@ -159,6 +159,8 @@ def command(
     metrics_at = parse_address("--metrics-listen", metrics_listen, "127.0.0.1:10259") if metrics_listen else None
     if isinstance(metrics_at, str):
         raise click.BadParameter(metrics_at)
+    if "jobs" in chosen and (problem := without_pods(features)):
+        raise click.UsageError(problem)
     found = installed_plugins(lambda problem: click.echo(f"headgate run: {problem}", err=True))
     served = tuple(dict.fromkeys(names)) or (_NAME,)
     if config_file is None:

@@ -92,6 +92,16 @@ def contradiction(features: Features) -> str:
     return ""
 
 
+def without_pods(features: Features) -> str:
+    """Why pods cannot wait in Kueue's queues, and the way out; empty if they can."""
+    if features.pod_scheduling_readiness:
+        return ""
+    return (
+        "pods wait in Kueue's queues behind scheduling gates, which PodSchedulingReadiness=false takes away; "
+        "leave PodSchedulingReadiness on"
+    )
+
+
 def listing(features: Features) -> dict[str, bool]:
     """Every gate by its name, for messages and for ``/flagz``-like pages."""
     return {gate.name: getattr(features, gate.field) for gate in GATES}

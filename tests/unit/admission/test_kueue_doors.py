@@ -96,6 +96,15 @@ def test_a_pod_without_a_queue_is_left_alone() -> None:
     assert "finalizers" not in pod["metadata"]
 
 
+def test_a_pod_with_a_queue_is_refused_where_nothing_could_hold_it() -> None:
+    features = Features(pod_scheduling_readiness=False, queue_allocation_gate=False)
+    server = a_server(features=features)
+    answer = server.post(collection("Pod"), queued("Pod"))
+    assert answer.status == 403
+    assert "leave PodSchedulingReadiness on" in answer.body["message"]
+    assert gates(create(server, "Pod", queue="")) == []
+
+
 @pytest.mark.parametrize("kind", OWNERS)
 def test_what_makes_pods_marks_its_template(kind: str) -> None:
     owner = create(a_server(), kind, labels={PRIORITY: "high"})

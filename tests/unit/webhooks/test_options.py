@@ -43,6 +43,15 @@ def test_what_cannot_work_is_refused_with_the_way_out(tmp_path: Path, flags: tup
     assert says in " ".join(ended.output.split())
 
 
+def test_pods_are_not_queued_where_nothing_could_hold_them(tmp_path: Path) -> None:
+    gates = "PodSchedulingReadiness=false,QueueAllocationGate=false"
+    (tmp_path / "kubeconfig").write_text(KUBECONFIG)
+    flags = ["--kubeconfig", str(tmp_path / "kubeconfig"), "--components", "jobs", "--feature-gates", gates]
+    ended = CliRunner().invoke(command, flags)
+    assert ended.exit_code == 2
+    assert "leave PodSchedulingReadiness on" in " ".join(ended.output.split())
+
+
 def test_a_cluster_is_not_started_with_queue_gates_and_without_scheduling_gates(tmp_path: Path) -> None:
     flags = ["--data", str(tmp_path / "data"), "--feature-gates", "PodSchedulingReadiness=false"]
     ended = CliRunner().invoke(up, flags)

@@ -52,10 +52,11 @@ def a_world(
     settings: JobSettings = DEFAULT,
     kubelet: type[Kubelet] = Kubelet,
     others: Any = (),
+    on: Embedded | None = None,
     **spec: Any,
 ) -> Mortal:
     features = features or Features()
-    server = Embedded(namespace="ns", features=features)
+    server = on or Embedded(namespace="ns", features=features)
     for each in definitions(both=False):
         made(server, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", each)
     for kind, value in (("low", 1), ("high", 100)):

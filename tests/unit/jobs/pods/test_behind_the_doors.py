@@ -1,0 +1,112 @@
+"""Pods as users make them: admission gives them what they wait by, their owners make them, and jobs' pods are left
+alone."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any
+
+import pytest
+
+from embedded import Embedded
+from headgate.admission.policy import Policy
+from headgate.cli.admission import own_admission
+from headgate.cli.controllers import template_hash
+from headgate.jobs.controller import ManagedJobs
+from headgate.kube.features import Features
+from headgate.owners.deployments.controller import Deployments
+from headgate.owners.jobs.controller import Jobs
+from headgate.owners.replica_sets.controller import ReplicaSets
+from headgate.owners.stateful_sets.controller import StatefulSets
+from headgate.store import Store
+from unit.jobs.pods.stage import K, a_world, has, is_gated, made, pods, started, workloads
+from unit.owners.deaths import Mortal
+
+FEATURES = Features(scheduling_gated_by=True)
+APPS = "/apis/apps/v1/namespaces/ns"
+
+
+def behind_doors(cpu: int = 3) -> Mortal:
+    store = Store()
+    policy = Policy(schedulers=frozenset(), suspends_jobs=True, features=FEATURES)
+    server = Embedded(namespace="ns", store=store, features=FEATURES, guests=own_admission(policy, store))
+    numbers = count(1)
+
+    def draw() -> str:
+        return f"{next(numbers):05d}"
+
+    others = (
+        lambda: ManagedJobs(FEATURES),
+        lambda: Jobs(draw, FEATURES),
+        lambda: ReplicaSets(draw),
+        lambda: Deployments(template_hash()),
+        StatefulSets,
+    )
+    return a_world(cpu=cpu, features=FEATURES, others=others, on=server)
+
+
+def an_owner(kind: str, replicas: int = 2, **metadata: Any) -> dict[str, Any]:
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}
+    return {
+        "metadata": {"name": "web", "labels": {f"{K}/queue-name": "lq"}, **metadata},
+        "spec": {
+            "replicas": replicas,
+            **({"serviceName": "web"} if kind == "statefulsets" else {}),
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [container]}},
+        },
+    }
+
+
+@pytest.mark.parametrize("kind", ["deployments", "replicasets", "statefulsets"])
+def test_the_pods_of_an_owner_wait_and_run_with_its_quota(kind: str) -> None:
+    world = behind_doors(cpu=2)
+    made(world.server, f"{APPS}/{kind}", an_owner(kind))
+    world.advance(5)
+    assert len(started(world)) == 2
+    assert len(workloads(world)) == (1 if kind == "statefulsets" else 2)
+    made(world.server, "/api/v1/namespaces/ns/pods", a_pod_of_a_user("late"))
+    world.advance(2)
+    assert is_gated(pods(world)["late"])
+    world.server.patch(f"{APPS}/{kind}/web", {"spec": {"replicas": 0}})
+    world.advance(5)
+    assert started(world) == ["late"], "what they held is free"
+
+
+def test_a_pod_of_a_stateful_set_that_is_deleted_comes_back_in_its_place() -> None:
+    world = behind_doors(cpu=2)
+    made(world.server, f"{APPS}/statefulsets", an_owner("statefulsets"))
+    world.advance(5)
+    before = pods(world)["web-0"]["metadata"]["uid"]
+    world.server.delete("/api/v1/namespaces/ns/pods/web-0")
+    world.advance(5)
+    assert pods(world)["web-0"]["metadata"]["uid"] != before
+    assert started(world) == ["web-0", "web-1"]
+
+
+def test_a_held_deployment_holds_its_pods_and_says_nothing_to_its_template() -> None:
+    world = behind_doors()
+    gate = f"{K}/scheduling-gated-by"
+    made(world.server, f"{APPS}/deployments", an_owner("deployments", annotations={gate: "example.com/g"}))
+    world.advance(5)
+    assert len(pods(world)) == 2
+    assert not workloads(world)
+    world.server.patch(f"{APPS}/deployments/web", {"metadata": {"annotations": {gate: None}}})
+    world.advance(5)
+    assert len(started(world)) == 2
+
+
+def test_the_pods_of_a_job_are_its_jobs_business() -> None:
+    world = behind_doors()
+    template = {"spec": {"restartPolicy": "Never", "containers": a_pod_of_a_user("x")["spec"]["containers"]}}
+    job = {"metadata": {"name": "job", "labels": {f"{K}/queue-name": "lq"}}, "spec": {"template": template}}
+    made(world.server, "/apis/batch/v1/namespaces/ns/jobs", job)
+    world.advance(5)
+    assert list(workloads(world)) == ["job"]
+    assert has(world, "job", "Admitted")
+    assert [is_gated(each) for each in pods(world).values()] == [False]
+
+
+def a_pod_of_a_user(name: str) -> dict[str, Any]:
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}
+    return {"metadata": {"name": name, "labels": {f"{K}/queue-name": "lq"}}, "spec": {"containers": [container]}}
