@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,7 +27,7 @@ from headgate.scheduling.scheduler import Scheduler
 Complain = Callable[[str], None]
 Make = Callable[[Complain], Scheduler]
 
-_BY_QUOTA: Final = (MANAGED, QUEUE_NAME, POD_SET_LABEL)
+BY_QUOTA: Final = (MANAGED, QUEUE_NAME, POD_SET_LABEL)
 """Labels of pods that were given quota which others may still be about to leave."""
 _HEADER: Final = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 
@@ -53,17 +53,24 @@ def configuration_of(file: Path, found: Found, names: Sequence[str]) -> Configur
     return read if isinstance(read, Configuration) else "\n".join(each.at(file) for each in read)
 
 
-def maker(configuration: Configuration, found: Found, features: Features) -> Make | str:
-    """Makes schedulers of this configuration, each with plugins of its own; a text if a plugin will not be made."""
+def maker(
+    configuration: Configuration,
+    found: Found,
+    features: Features,
+    day: Callable[[], float] = time.time,
+    spared: Collection[str] = BY_QUOTA,
+) -> Make | str:
+    """Makes schedulers of this configuration, each with plugins of its own; a text if a plugin will not be made.
+    ``day`` tells seconds since 1970; ``spared``: see ``scheduling/leaving.py``."""
     makers: dict[str, Maker] = {**MAKERS, **{name: _foreign(build) for name, build in found.builders.items()}}
     readiness = features.pod_scheduling_readiness
     makers["SchedulingGates"] = lambda args, cluster: SchedulingGates(enabled=readiness)
-    queueing = Queueing(features.queue_allocation_gate, time.time)
+    queueing = Queueing(features.queue_allocation_gate, day)
     configuration = _featured(configuration, features)
 
     def make(complain: Complain) -> Scheduler:
-        metrics = Metrics(time.perf_counter, day=time.time)
-        return Scheduler(configuration, makers, complain, metrics, queueing, _BY_QUOTA)
+        metrics = Metrics(time.perf_counter, day=day)
+        return Scheduler(configuration, makers, complain, metrics, queueing, spared)
 
     try:
         make(lambda problem: None)

@@ -1,0 +1,180 @@
+"""The engines that are no controllers, on a stage (``stage.py``): the scheduler, the hollow kubelets, an autoscaler.
+
+They are the ones that always run, and decide as they always do; only the writing is told here in a few lines, since a
+stage answers at once and nothing gets lost. On a real clock the same is done by ``control/scheduler/``,
+``nodes/shell.py`` and ``nodes/models/shell.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final
+
+from headgate.cli.demos.stage import Told, Write
+from headgate.client import writes
+from headgate.client.transport import Response
+from headgate.kube.resource import NODES, PODS, Resource
+from headgate.kube.timestamps import format_time
+from headgate.nodes import effects as hollow_effects
+from headgate.nodes.hollow import Hollow
+from headgate.nodes.models.contract import Buy, Model, Remove
+from headgate.scheduling.effects import Bind, Effect, Preempt, Result, SetStatus
+from headgate.scheduling.scheduler import Scheduler
+
+Object = dict[str, Any]
+
+_MOST: Final = 1000
+_NO_GRACE: Final[Object] = {"gracePeriodSeconds": 0}
+
+
+class Placing:
+    """A scheduler. Its own clock is the day's."""
+
+    def __init__(self, scheduler: Scheduler, resources: Sequence[Resource]) -> None:
+        """``resources``: what of the things around nodes and pods the server serves."""
+        self._scheduler = scheduler
+        self.resources = (NODES, *resources, PODS)
+        self._now_s = 0.0
+        self._owed: list[Effect] = []
+
+    def hear(self, told: Told, now_s: float) -> None:
+        metadata, scheduler = told.obj["metadata"], self._scheduler
+        match told.resource, told.gone:
+            case (resource, True) if resource == PODS:
+                scheduler.pod_removed(metadata["uid"], now_s)
+            case (resource, False) if resource == PODS:
+                scheduler.pod_applied(told.obj, now_s)
+            case (resource, True) if resource == NODES:
+                scheduler.node_removed(metadata["name"], now_s)
+            case (resource, False) if resource == NODES:
+                scheduler.node_applied(told.obj, now_s)
+            case (resource, True):
+                scheduler.object_removed(resource, metadata.get("namespace", ""), metadata["name"], now_s)
+            case (resource, False):
+                scheduler.object_applied(resource, told.obj, now_s)
+
+    def due(self, now_s: float) -> list[Write]:
+        self._now_s = now_s
+        owed, self._owed = self._owed, []
+        return self._writes([*owed, *self._scheduler.step(now_s, _MOST)])
+
+    def next_s(self) -> float | None:
+        return self._scheduler.next_deadline_s()
+
+    def _writes(self, wanted: Sequence[Effect]) -> list[Write]:
+        found: list[Write] = []
+        for each in wanted:
+            if isinstance(each, Bind):
+                request = writes.bind(each.pod.namespace, each.pod.name, each.pod.uid, each.node_name)
+                found.append(Write(request, partial(self._bound, each.pod.uid)))
+            elif isinstance(each, SetStatus):
+                found.append(Write(_status(each, self._now_s)))
+            elif isinstance(each, Preempt):
+                found += [
+                    Write(writes.delete(PODS, victim.namespace, victim.name, victim.uid)) for victim in each.victims
+                ]
+                self._owed += self._scheduler.preempted(
+                    each, [victim.uid for victim in each.victims], self._now_s, ok=True
+                )
+        return found
+
+    def _bound(self, uid: str, answer: Response) -> None:
+        result = Result.DONE if answer.ok else Result.LATER
+        self._owed += self._scheduler.bound(uid, result, answer.body.decode(errors="replace"), self._now_s)
+
+
+def _status(told: SetStatus, now_s: float) -> Any:
+    status: Object = {}
+    if told.condition is not None:
+        status["conditions"] = [{**told.condition, "lastTransitionTime": format_time(now_s)}]
+    if told.nominated_node is not None:
+        status["nominatedNodeName"] = told.nominated_node or None
+    pod = told.pod
+    return writes.patch(PODS, pod.namespace, pod.name, pod.uid, {"status": status}, "strategic", "status")
+
+
+class Kubelets:
+    """Hollow ones, for every node that is marked as simulated."""
+
+    resources = (NODES, PODS)
+
+    def __init__(self, hollow: Hollow) -> None:
+        self._hollow = hollow
+        self._out: list[hollow_effects.Effect] = [*hollow.nodes_synced(0.0), *hollow.pods_synced(0.0)]
+
+    def hear(self, told: Told, now_s: float) -> None:
+        metadata, hollow = told.obj["metadata"], self._hollow
+        if told.resource == NODES:
+            gone = partial(hollow.node_removed, metadata["name"], metadata["uid"])
+            self._out += gone(now_s) if told.gone else hollow.node_applied(told.obj, now_s)
+        elif told.gone:
+            self._out += hollow.pod_removed(metadata["namespace"], metadata["name"], metadata["uid"], now_s)
+        elif told.obj["spec"].get("nodeName"):
+            self._out += hollow.pod_applied(told.obj, now_s)
+
+    def due(self, now_s: float) -> list[Write]:
+        wanted = [*self._out, *self._hollow.due(now_s)]
+        self._out = []
+        return [Write(_kubelet_request(each)) for each in wanted if not isinstance(each, hollow_effects.RenewLease)]
+
+    def next_s(self) -> float | None:
+        return self._hollow.next_deadline_s()
+
+
+def _kubelet_request(effect: hollow_effects.Effect) -> Any:
+    match effect:
+        case hollow_effects.CreateNode(node):
+            return writes.create(NODES, "", node)
+        case hollow_effects.PatchNodeStatus(name, uid, status):
+            return writes.patch(NODES, "", name, uid, {"status": status}, "strategic", "status")
+        case hollow_effects.PatchNodeTaints(name, uid, taints):
+            return writes.patch(NODES, "", name, uid, {"spec": {"taints": taints}}, "strategic")
+        case hollow_effects.DeleteNode(name, uid):
+            return writes.delete(NODES, "", name, uid)
+        case hollow_effects.PatchPodStatus(namespace, name, uid, status):
+            return writes.patch(PODS, namespace, name, uid, {"status": status}, "strategic", "status")
+        case hollow_effects.DeletePod(namespace, name, uid):
+            return writes.delete(PODS, namespace, name, uid, _NO_GRACE)
+        case hollow_effects.RenewLease():
+            raise AssertionError("leases are not kept on a stage")
+
+
+class Buying:
+    """A model of an autoscaler, and what it bought."""
+
+    resources = (NODES, PODS)
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._synced = False
+        self.bought: list[str] = []
+
+    def hear(self, told: Told, now_s: float) -> None:
+        metadata, model = told.obj["metadata"], self._model
+        if told.resource == NODES:
+            gone: Callable[[], None] = partial(model.node_removed, metadata["name"], now_s)
+            gone() if told.gone else model.node_applied(told.obj, now_s)
+        elif told.gone:
+            model.pod_removed(metadata["uid"], now_s)
+        else:
+            model.pod_applied(told.obj, now_s)
+
+    def due(self, now_s: float) -> list[Write]:
+        if not self._synced:
+            self._synced = True
+            self._model.synced(now_s)
+        found: list[Write] = []
+        deadline_s = self._model.next_deadline_s()
+        if deadline_s is None or deadline_s > now_s:
+            return found
+        for each in self._model.due(now_s):
+            if isinstance(each, Buy):
+                self.bought.append(each.node["metadata"]["name"])
+                found.append(Write(writes.create(NODES, "", each.node)))
+            elif isinstance(each, Remove):
+                found.append(Write(writes.delete(NODES, "", each.name, each.uid)))
+        return found
+
+    def next_s(self) -> float | None:
+        return self._model.next_deadline_s()

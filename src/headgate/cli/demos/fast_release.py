@@ -1,0 +1,237 @@
+"""The story of KEP-6143: pods that take a minute to end hold quota that somebody more important waits for.
+
+It is told three times on a clock of its own (``stage.py``): quota comes back when a pod has ended; when it begins to;
+and the latter with a scheduler that does not know of it, which then looks like a shortage to an autoscaler. Queues,
+pods, scheduler and kubelets are the ones that always run; Cluster Autoscaler is a model with its default flags.
+``cli/demo.py`` prints it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+
+from headgate.admission.policy import Policy
+from headgate.cli.autoscalers import make_autoscaler
+from headgate.cli.demos.engines import Buying, Kubelets, Placing
+from headgate.cli.demos.stage import Stage, Told
+from headgate.cli.plan import UpProblem
+from headgate.cli.scheduler import BY_QUOTA, default_configuration, installed_plugins, maker
+from headgate.jobs.names import PRIORITY_CLASS, QUEUE_NAME
+from headgate.jobs.pods.controller import ManagedPods
+from headgate.kube import gates
+from headgate.kube.features import DEFAULTS
+from headgate.kube.resource import NAMESPACES, NODES, PODS
+from headgate.nodes.hollow import Hollow
+from headgate.nodes.models.machine import Shape
+from headgate.nodes.template import Template, make_nodes
+from headgate.quota.engine import Settings
+from headgate.quota.kinds.names import CLUSTER_QUEUES, LOCAL_QUEUES, PRIORITY_CLASSES, RESOURCE_FLAVORS
+from headgate.quota.serving.controller import Quota
+
+Object = dict[str, Any]
+
+GRACE_S: Final = 60
+PREEMPTORS: Final = 100
+QUEUES: Final = 10
+_NAMESPACE: Final = "demo"
+_LONGEST_S: Final = 4 * 3600.0
+_ONE_CPU: Final = {"cpu": "1", "memory": "4Gi", "pods": "110"}
+_MACHINE: Final = Shape("one-cpu", _ONE_CPU, annotations={"headgate.dev/boot-after": "30s"})
+_TERMINAL: Final = frozenset({"Succeeded", "Failed"})
+
+
+class Arm(msgspec.Struct, frozen=True):
+    """One of those that are compared. ``waits``: whether the scheduler waits for pods that terminate."""
+
+    name: str
+    fast: bool
+    waits: bool
+
+
+OFF: Final = Arm("gate off", fast=False, waits=True)
+ON: Final = Arm("gate on", fast=True, waits=True)
+UNAWARE: Final = Arm("gate on, any scheduler", fast=True, waits=False)
+ARMS: Final = (OFF, ON, UNAWARE)
+
+
+class Figures(msgspec.Struct, frozen=True):
+    """Seconds from the first preemptor's submission, machines, and CPUs."""
+
+    admitted_s: float
+    running_s: float
+    bought: int
+    ahead: int
+    """The most that pods with quota, and pods that still end, had together beyond what the machines have."""
+
+
+class Scene(msgspec.Struct, frozen=True):
+    """``queues``: their names, with the CPUs that each owns. ``victims``: whose pods run on all machines, of one CPU
+    each, when it begins. ``waves``: in which queue how many are submitted together, each wave when the one before has
+    been admitted."""
+
+    title: str
+    machines: int
+    spec: Object
+    queues: tuple[tuple[str, int], ...]
+    victims: str
+    waves: tuple[tuple[str, int], ...]
+
+
+def one_each(count: int) -> Scene:
+    return Scene(
+        title=f"{count} preemptors, each with a victim",
+        machines=count,
+        spec={"preemption": {"withinClusterQueue": "LowerPriority"}},
+        queues=(("team", count),),
+        victims="team",
+        waves=(("team", count),),
+    )
+
+
+def one_after_another(count: int) -> Scene:
+    names = tuple((f"queue-{number:02}", 1) for number in range(count))
+    return Scene(
+        title=f"{count} queues reclaim one after another",
+        machines=count,
+        spec={"cohortName": "all", "preemption": {"reclaimWithinCohort": "Any"}},
+        queues=(("borrower", 0), *names),
+        victims="borrower",
+        waves=names,
+    )
+
+
+SCENES: Final = (one_each(PREEMPTORS), one_after_another(QUEUES))
+
+
+class Watcher:
+    """Counts what the server shows of pods and nodes."""
+
+    resources = (PODS, NODES)
+
+    def __init__(self) -> None:
+        self._pods: dict[str, Object] = {}
+        self._nodes: set[str] = set()
+
+    def hear(self, told: Told, now_s: float) -> None:
+        name = told.obj["metadata"]["name"]
+        if told.resource == NODES:
+            self._nodes.add(name)
+        elif told.gone:
+            self._pods.pop(name, None)
+        else:
+            self._pods[name] = told.obj
+
+    def due(self, now_s: float) -> list[Any]:
+        return []
+
+    def next_s(self) -> float | None:
+        return None
+
+    def has_admitted(self, prefix: str, count: int) -> bool:
+        return sum(not gates.gate_names(pod) for pod in self._of(prefix)) == count
+
+    def runs(self, prefix: str, count: int) -> bool:
+        return [pod["status"].get("phase") for pod in self._of(prefix)] == ["Running"] * count
+
+    def ahead(self) -> int:
+        alive = (pod for pod in self._pods.values() if pod["status"].get("phase") not in _TERMINAL)
+        return sum(not gates.gate_names(pod) for pod in alive) - len(self._nodes)
+
+    def _of(self, prefix: str) -> Iterable[Object]:
+        return (pod for name, pod in self._pods.items() if name.startswith(prefix))
+
+
+def tell(report: Callable[[Scene, tuple[Figures, ...]], None]) -> None:
+    """Each scene, with what came of it in each arm."""
+    for scene in SCENES:
+        report(scene, tuple(play(scene, arm) for arm in ARMS))
+
+
+def play(scene: Scene, arm: Arm) -> Figures:
+    features = msgspec.structs.replace(DEFAULTS, pod_integration_fast_quota_release=arm.fast)
+    stage = Stage(features, Policy(frozenset(), suspends_jobs=True, features=features))
+    found = installed_plugins(lambda problem: None)
+    spared = BY_QUOTA if arm.waits else ()
+    configuration = default_configuration(("default-scheduler",), found)
+    make = maker(configuration, found, features, lambda: stage.now_s, spared)
+    if isinstance(make, str):
+        raise UpProblem(make)
+    scheduler = make(lambda problem: None)
+    buying, watcher = Buying(make_autoscaler("cluster-autoscaler", _MACHINE)), Watcher()
+    nodes = make_nodes(scene.machines, Template(resources=_ONE_CPU))
+    _furnish(stage, scene)
+    stage.enter(
+        Quota(Settings(honours_gates=features.admission_gated_by)),
+        ManagedPods(features),
+        Placing(scheduler, tuple(scheduler.cluster.watched())),
+        Kubelets(Hollow(wanted=nodes)),
+        watcher,
+        buying,
+    )
+    for number in range(scene.machines):
+        stage.create(PODS, _pod(f"victim-{number:03}", scene.victims, "low"))
+    _until(stage, partial(watcher.runs, "victim", scene.machines), lambda: None)
+    return _reclaim(stage, scene, watcher, buying)
+
+
+def _reclaim(stage: Stage, scene: Scene, watcher: Watcher, buying: Buying) -> Figures:
+    began_s, ahead = stage.now_s, 0
+
+    def look() -> None:
+        nonlocal ahead
+        ahead = max(ahead, watcher.ahead())
+
+    wanted = 0
+    for queue, count in scene.waves:
+        for number in range(count):
+            stage.create(PODS, _pod(f"preemptor-{queue}-{number:03}", queue, "high"))
+        wanted += count
+        _until(stage, partial(watcher.has_admitted, "preemptor", wanted), look)
+    admitted_s = stage.now_s - began_s
+    _until(stage, partial(watcher.runs, "preemptor", wanted), look)
+    return Figures(admitted_s, stage.now_s - began_s, len(buying.bought), ahead)
+
+
+def _until(stage: Stage, is_over: Callable[[], bool], look: Callable[[], None]) -> None:
+    if not stage.run(is_over, look, _LONGEST_S):
+        raise UpProblem("the story did not come to its end")
+
+
+def _furnish(stage: Stage, scene: Scene) -> None:
+    stage.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": _NAMESPACE}})
+    stage.create(RESOURCE_FLAVORS, _kueue("ResourceFlavor", "any-node", {}))
+    for name, value in (("low", 1), ("high", 100)):
+        stage.create(PRIORITY_CLASSES, {**_kueue("WorkloadPriorityClass", name), "value": value})
+    for name, cpus in scene.queues:
+        quota = [{"name": "cpu", "nominalQuota": str(cpus)}]
+        groups = [{"coveredResources": ["cpu"], "flavors": [{"name": "any-node", "resources": quota}]}]
+        spec = {"namespaceSelector": {}, "resourceGroups": groups, **scene.spec}
+        stage.create(CLUSTER_QUEUES, _kueue("ClusterQueue", name, spec))
+        local = _kueue("LocalQueue", name, {"clusterQueue": name})
+        local["metadata"]["namespace"] = _NAMESPACE
+        stage.create(LOCAL_QUEUES, local)
+
+
+def _kueue(kind: str, name: str, spec: Object | None = None) -> Object:
+    said = {} if spec is None else {"spec": spec}
+    return {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind, "metadata": {"name": name}, **said}
+
+
+def _pod(name: str, queue: str, priority: str) -> Object:
+    """One that uses all the time it is given to end."""
+    container = {"name": "main", "image": "app", "resources": {"requests": {"cpu": "1"}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": _NAMESPACE,
+            "labels": {QUEUE_NAME: queue, PRIORITY_CLASS: priority},
+            "annotations": {"headgate.dev/stop-after": f"{GRACE_S}s"},
+        },
+        "spec": {"restartPolicy": "Never", "terminationGracePeriodSeconds": GRACE_S, "containers": [container]},
+    }

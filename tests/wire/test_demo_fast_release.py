@@ -1,0 +1,44 @@
+"""`headgate demo fast-release`, as a newcomer types it, and the page that shows what it prints."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+from harness.embedded import HEADGATE
+from headgate.cli.demos.fast_release import OFF, ON, UNAWARE, one_after_another, play
+
+PAGE = (Path(__file__).parents[2] / "docs" / "kueue.md").read_text()
+
+
+def test_a_hundred_preemptors_wait_for_one_minute_instead_of_a_hundred_and_no_machine_is_bought() -> None:
+    done = subprocess.run([str(HEADGATE), "demo", "fast-release"], capture_output=True, text=True, timeout=500)
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    found = [[int(each) for each in re.findall(r"\d+", line[32:])] for line in lines[1:]]
+    scenes = {
+        "100 preemptors, each with a victim": found[1:5],
+        "10 queues reclaim one after another": found[6:10],
+    }
+    assert [lines[1], lines[6]] == list(scenes)
+    # The columns: the gate off; on; on, beside a scheduler that does not wait for room that is being left.
+    assert scenes["100 preemptors, each with a victim"] == [
+        [6000, 0, 0],  # all admitted after
+        [6000, 60, 40],  # all running after
+        [0, 0, 100],  # machines bought
+        [0, 100, 100],  # most quota ahead of machines
+    ]
+    assert scenes["10 queues reclaim one after another"] == [
+        [600, 0, 0],
+        [600, 60, 40],
+        [0, 0, 10],
+        [0, 10, 10],
+    ]
+    (shown,) = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)
+    assert shown.splitlines() == lines
+
+
+def test_the_same_is_told_each_time() -> None:
+    scene = one_after_another(2)
+    assert [play(scene, arm) for arm in (OFF, ON, UNAWARE)] == [play(scene, arm) for arm in (OFF, ON, UNAWARE)]
