@@ -33,11 +33,18 @@ class PodWatch(threading.Thread):
         self.problems: list[str] = []
 
     def run(self) -> None:
-        while not self._stopping:
-            try:
-                self._watch()
-            except (OSError, http.client.HTTPException, ValueError):
-                time.sleep(0.05)  # the server is away
+        try:
+            while not self._stopping:
+                self._follow()
+        except Exception as problem:
+            self.problems.append(f"nobody watches any more: {problem!r}")
+            raise
+
+    def _follow(self) -> None:
+        try:
+            self._watch()
+        except (OSError, http.client.HTTPException, ValueError):
+            time.sleep(0.05)  # the server is away
 
     def finish(self) -> None:
         """Stops; raises if anything was wrong at any time."""
