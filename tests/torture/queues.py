@@ -138,7 +138,7 @@ class Load(threading.Thread):
         for each in gone:
             self._remove(each["name"])
         for each in gone:
-            self._wait_until_seen(each["name"], each["uid"])
+            self._wait_until_seen(each, lambda pod: False)
 
     def _let_go(self) -> None:
         held = [pod for pod in list(self.audit.pods.values()) if FOREIGN in gates_of(pod)]
@@ -147,19 +147,17 @@ class Load(threading.Thread):
             self.audit.let_go.add(meta["uid"])
             body = {"metadata": {"uid": meta["uid"]}, "spec": {"schedulingGates": [{"name": GATE}]}}
             self._send("PATCH", f"{PODS}/{meta['name']}", body)
-            self._wait_until_seen(meta["name"], meta["uid"])
+            self._wait_until_seen(meta, lambda pod: FOREIGN not in gates_of(pod))
 
     def _remove(self, name: str) -> None:
         self._send("DELETE", f"{PODS}/{name}", {"gracePeriodSeconds": 0})
 
-    def _wait_until_seen(self, name: str, uid: str) -> None:
-        """It is not done twice because the watch is late."""
+    def _wait_until_seen(self, meta: Object, is_done: Callable[[Object], bool]) -> None:
+        """Until it is, or the pod is gone: it is not done twice because the watch is late."""
         pause = threading.Event()
         while not self._closed and not self.audit.problems:
-            pod = self.audit.pods.get(name)
-            if pod is None or pod["metadata"]["uid"] != uid or gates_of(pod) == (GATE,):
-                return
-            if not gates_of(pod) and not pod["spec"].get("nodeName"):
+            pod = self.audit.pods.get(meta["name"])
+            if pod is None or pod["metadata"]["uid"] != meta["uid"] or is_done(pod):
                 return
             pause.wait(0.002)
 
