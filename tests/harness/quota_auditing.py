@@ -135,6 +135,8 @@ class QuotaJudge:
         if now.is_evicted:
             self.evictions += not before.is_evicted
             self._excused.add(now.uid)
+        if before.is_admitted and not now.is_admitted and not now.owner:
+            self._excused.add(now.uid)  # a group all of whose pods their user deletes is not evicted
         if now.is_admitted and not (before.is_admitted and before.uid == now.uid):
             if self.admissions[now.uid] and now.uid not in self._excused:
                 yield "admitted twice without an eviction"

@@ -94,13 +94,18 @@ class Load:
 
     def turn(self) -> None:
         left = self.unfinished()
+        if self._is_drained and self._chance.random() < 0.1:
+            self._drain(False)
         for _ in range(BACKLOG - len(left)):
             self.made += 1
             self._create(f"job-{self.made}")
-        if left and self._chance.random() < 0.1:
-            self._chance.choice((self._delete, self._replace))(self._chance.choice(left))
-        if self._chance.random() < 0.05:
-            self._drain(not self._is_drained)
+            match self._chance.choices(("", "delete", "replace", "drain"), (12, 3, 3, 2))[0]:
+                case "delete" if left:
+                    self._delete(self._chance.choice(left))
+                case "replace" if left:
+                    self._replace(self._chance.choice(left))
+                case "drain":
+                    self._drain(True)
 
     def _create(self, name: str) -> None:
         count = self._chance.choice((1, 1, 2))

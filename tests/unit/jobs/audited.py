@@ -10,6 +10,7 @@ import msgspec
 from embedded import Embedded
 from harness.quota_auditing import PATHS, QuotaJudge
 from headgate.kube.resource import JOBS as JOB
+from headgate.kube.resource import PODS as POD
 from headgate.owners.effects import Create, Delete, Patch, Request
 from headgate.quota.kinds.names import WORKLOADS as WORKLOAD
 from unit.jobs.test_managed_jobs import JOBS, WORKLOADS
@@ -53,9 +54,14 @@ def of_quota_and_jobs(effect: Request) -> bool:
             return False
 
 
-def audited(world: Mortal, *excused: str) -> Mortal:
+def of_quota_and_pods(effect: Request) -> bool:
+    """Writes to Workloads, and whatever becomes of pods."""
+    return isinstance(effect, Create | Delete | Patch) and effect.resource in (WORKLOAD, POD)
+
+
+def audited(world: Mortal, *excused: str, counts: Callable[[Request], bool] = of_quota_and_jobs) -> Mortal:
     world.judge = Auditor(world.server, *excused)
-    world.counts = of_quota_and_jobs
+    world.counts = counts
     world.writes = 0
     return world
 

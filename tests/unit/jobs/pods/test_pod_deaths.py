@@ -1,0 +1,140 @@
+"""Pods in queues whose controllers die at every write, or with whom somebody meddles: every revision is judged.
+
+Gates go once and only for the admitted, nobody holds quota twice, and no finalizer is left on anything that has to go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from unit.jobs.audited import audited, of_quota_and_pods, tell_with_meddling
+from unit.jobs.pods.stage import (
+    PODS,
+    PREEMPTION,
+    WORKLOADS,
+    K,
+    SlowKubelet,
+    a_world,
+    add,
+    add_group,
+    delete,
+    end,
+    has,
+    pods,
+    started,
+    workloads,
+)
+from unit.owners.deaths import Mortal, tell_with_deaths
+from unit.owners.world import World
+
+
+def judged(cpu: int = 2) -> Mortal:
+    return audited(a_world(cpu=cpu, kubelet=SlowKubelet, **PREEMPTION), counts=of_quota_and_pods)
+
+
+def assert_tidy(world: World, title: str) -> None:
+    for obj in (*pods(world).values(), *workloads(world).values()):
+        assert "deletionTimestamp" not in obj["metadata"], (title, obj["metadata"])
+    for name, pod in pods(world).items():
+        if pod["status"]["phase"] in ("Succeeded", "Failed"):
+            assert f"{K}/managed" not in pod["metadata"].get("finalizers", ()), (title, name)
+
+
+# -- stories -------------------------------------------------------------------------------------------------------
+
+
+def alone(world: Mortal) -> None:
+    """The one makes room for the other, is made anew by its user, and gets its turn."""
+    add(world, "low", cpu="2", priority="low")
+    world.advance(2)
+    add(world, "high", cpu="2", priority="high", ends="Succeeded")
+    world.advance(70)
+    assert "low" not in pods(world)
+    add(world, "low", cpu="2", priority="low")
+    world.advance(30)
+
+
+def together(world: Mortal) -> None:
+    """The same with groups; and one who failed is replaced."""
+    add_group(world, "low", priority="low")
+    world.advance(2)
+    add_group(world, "high", priority="high", ends="Succeeded")
+    world.advance(70)
+    assert not {"low-0", "low-1"} & set(pods(world))
+    add_group(world, "low", priority="low")
+    world.advance(30)
+
+
+def replaced(world: Mortal) -> None:
+    add_group(world, "low")
+    world.advance(2)
+    end(world, "low-0", "Failed")
+    world.advance(10)
+    add(world, "low-2", group="low")
+    world.advance(10)
+    add_group(world, "high", priority="high", ends="Succeeded")
+    world.advance(70)
+    for number in range(3, 5):
+        add(world, f"low-{number}", group="low")
+    world.advance(30)
+
+
+_STORIES: dict[str, tuple[Callable[[Mortal], None], list[str]]] = {
+    "alone": (alone, ["low"]),
+    "together": (together, ["low-0", "low-1"]),
+    "replaced": (replaced, ["low-3", "low-4"]),
+}
+
+
+@pytest.mark.parametrize("name", _STORIES)
+def test_a_death_at_any_write_is_seen_by_nobody(name: str) -> None:
+    story, at_work = _STORIES[name]
+    for title, world in tell_with_deaths(judged, story):
+        world.judge(world)
+        assert has(world, "high", "Finished"), title
+        assert has(world, "low", "Admitted"), title
+        running = [each for each in started(world) if each.startswith("low")]
+        assert set(at_work) <= set(running), (title, running)
+        assert_tidy(world, title)
+
+
+# -- meddling ------------------------------------------------------------------------------------------------------
+
+
+def delete_pods(world: World) -> None:
+    delete(world, *(name for name, pod in pods(world).items() if name.startswith("low") and not _is_leaving(pod)))
+
+
+def delete_workload(world: World) -> None:
+    if "low" in workloads(world):
+        world.server.delete(f"{WORKLOADS}/{workloads(world)['low']['metadata']['name']}")
+
+
+def write_to_all(world: World) -> None:
+    """Every write that is on its way was decided on an older version."""
+    labels = {"metadata": {"labels": {"example.com/seen": "true"}}}
+    for path, found in ((PODS, pods(world)), (WORKLOADS, workloads(world))):
+        for obj in found.values():
+            world.server.patch(f"{path}/{obj['metadata']['name']}", labels)
+
+
+@pytest.mark.parametrize("meddle", [delete_pods, delete_workload, write_to_all])
+def test_whoever_meddles_with_a_group_whenever_the_other_one_gets_its_turn_and_nothing_is_left(
+    meddle: Callable[[World], None],
+) -> None:
+    def story(world: Mortal) -> None:
+        add_group(world, "low", priority="low")
+        world.advance(2)
+        add_group(world, "high", priority="high", ends="Succeeded")
+        world.advance(70)
+
+    for title, world in tell_with_meddling(judged, story, meddle):
+        world.advance(100)
+        assert has(world, "high", "Finished"), title
+        assert_tidy(world, title)
+
+
+def _is_leaving(pod: dict[str, dict[str, object]]) -> bool:
+    return "deletionTimestamp" in pod["metadata"]
