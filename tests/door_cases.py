@@ -266,6 +266,12 @@ def of_stateful_sets() -> Iterator[DoorCase]:
     yield changed("StatefulSet", "a group that goes", {"spec": {"replicas": 0}}, replicas=2)
     yield changed("StatefulSet", "a group that comes back", {"spec": {"replicas": 2}}, replicas=0)
     yield changed("StatefulSet", "who waits for nothing grows", {"spec": {"replicas": 3}}, queue="", replicas=2)
+    for size, text in ((3, wrong("spec.replicas", 3, fixed)), (0, "")):
+        scale = (("/scale", {"spec": {"replicas": size}}),)
+        yield DoorCase(f"a group scaled to {size}", "StatefulSet", queued("StatefulSet", replicas=2), scale, text)
+    scale = (("/scale", {"spec": {"replicas": 3}}),)
+    body = queued("StatefulSet", queue="", replicas=2)
+    yield DoorCase("who waits for nothing is scaled", "StatefulSet", body, scale)
     larger = queued("StatefulSet", cpu="2")["spec"]["template"]["spec"]
     at = "spec.template.spec.containers[0].resources.requests"
     yield changed(

@@ -29,13 +29,15 @@ WATCHED: Final[Mapping[Resource, tuple[str, ...]]] = {
 """What is followed, and which fields of it are looked at."""
 _OWNERS: Final = ("metadata.uid", "metadata.labels", "metadata.ownerReferences")
 
+_GROUPS: Final = (*_OWNERS, "spec.replicas", "spec.template.metadata.annotations", "status.replicas")
+
 
 def watched(policy: Policy) -> Mapping[Resource, tuple[str, ...]]:
     """With what may be above a pod where jobs wait in Kueue's queues, and the queues for those that name none."""
     if not policy.suspends_jobs:
         return WATCHED
     owners = dict.fromkeys(known_ancestors(policy.jobs.kinds).values(), _OWNERS)
-    return {**WATCHED, LOCAL_QUEUES: ("metadata.uid",), **owners, STATEFUL_SETS: (*_OWNERS, "spec.replicas")}
+    return {**WATCHED, LOCAL_QUEUES: ("metadata.uid",), **owners, STATEFUL_SETS: _GROUPS}
 
 
 class Book:

@@ -119,6 +119,17 @@ STEPS: Final = (
     *_of_templates(DEPLOYMENTS, templates.DEPLOYMENT),
     *_of_templates(REPLICA_SETS, templates.REPLICA_SET),
     *_of_templates(STATEFUL_SETS, templates.STATEFUL_SET),
+    Step(
+        "scale.statefulsets.apps.jobs.headgate.dev",
+        "/jobs/statefulsets.apps/scale/validate",
+        False,
+        STATEFUL_SETS,
+        "scale",
+        ("UPDATE",),
+        False,
+        templates.validate_scale,
+        keeps_jobs=True,
+    ),
 )
 """Those of kinds of jobs aside: which there are an installation says."""
 

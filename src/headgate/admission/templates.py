@@ -20,10 +20,12 @@ from headgate.jobs.template_rules import (
     problems_of_changed_group,
     problems_of_changed_owner,
     problems_of_new_owner,
+    problems_of_scale,
 )
 from headgate.jobs.workload import queue_of
 from headgate.kube.errors import aggregate
 from headgate.kube.references import controller_of
+from headgate.kube.resource import STATEFUL_SETS
 
 DEPLOYMENT, REPLICA_SET, STATEFUL_SET = "deployment", "replicaset", STATEFUL_SET_WORD
 _TEMPLATE: Final = ("spec", "template")
@@ -66,6 +68,18 @@ def validate(parent: str, request: Request, policy: Policy, view: View) -> Answe
         problems = problems_of_changed_owner(new, old, policy.features)
         if parent == STATEFUL_SET and _is_marked(new) and ancestor(request, policy, view) is None:
             problems += problems_of_changed_group(new, old)
+    return Answer(refusal=aggregate(problems)) if problems else ALLOWED
+
+
+def validate_scale(request: Request, policy: Policy, view: View) -> Answer:
+    """What ``kubectl scale`` and autoscalers ask of a StatefulSet goes by the same rule as its own field."""
+    if not is_asked(request, policy, view):
+        return ALLOWED
+    owner = view.get(STATEFUL_SETS, request.namespace, request.name)
+    if owner is None or not _is_marked(owner):
+        return ALLOWED
+    wanted, had = (at(scale, ("spec", "replicas")) or 0 for scale in (request.obj, request.old))
+    problems = problems_of_scale(wanted, had, at(owner, ("status", "replicas")) or 0)
     return Answer(refusal=aggregate(problems)) if problems else ALLOWED
 
 

@@ -50,12 +50,16 @@ def problems_of_changed_group(new: Object, old: Object) -> FieldErrors:
     """Of a StatefulSet that waits as one."""
     after, before = (spec_shape(at(each, ("spec", "template", "spec")) or {}) for each in (new, old))
     found = [invalid(path, value, IMMUTABLE) for path, value in _differences(after, before, _POD_PATH)]
-    wanted, had = _replicas(new), _replicas(old)
+    return found + problems_of_scale(_replicas(new), _replicas(old), at(new, ("status", "replicas")) or 0)
+
+
+def problems_of_scale(wanted: int, had: int, standing: int) -> FieldErrors:
+    """Of such a StatefulSet, or of its Scale. ``standing``: how many pods are left of it."""
     if wanted and had:
-        found += immutable(wanted, had, _REPLICAS_PATH)
-    if wanted and not had and at(new, ("status", "replicas")):
-        found.append(forbidden(_REPLICAS_PATH, "scaling down is still in progress"))
-    return found
+        return immutable(wanted, had, _REPLICAS_PATH)
+    if wanted and not had and standing:
+        return [forbidden(_REPLICAS_PATH, "scaling down is still in progress")]
+    return []
 
 
 def _differences(new: Any, old: Any, path: str) -> Iterator[tuple[str, Any]]:

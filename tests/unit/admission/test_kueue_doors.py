@@ -30,6 +30,7 @@ from queued import (
     gates,
     queued,
 )
+from unit.jobs import training
 
 OWNERS = ("Deployment", "ReplicaSet", "StatefulSet")
 DEFAULT: Wire = {
@@ -293,3 +294,38 @@ def test_a_dry_run_shows_what_would_wait_and_a_second_look_changes_nothing() -> 
     pod = made(server.post(collection("Pod"), {**again, "metadata": kept}))
     assert gates(pod) == [GATE]
     assert pod["metadata"]["finalizers"] == [MANAGED]
+
+
+# -- kinds that a file describes -----------------------------------------------------------------------------------
+
+
+def a_training_server(**more: Any) -> Embedded:
+    server = a_server(training.settings(), **more)
+    made(server.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", training.DEFINITION))
+    return server
+
+
+def test_a_job_of_a_kind_from_a_file_waits_from_the_start_where_it_says_so() -> None:
+    server, path = a_training_server(default_queue=True), training.RUNS.collection("ns")
+    assert made(server.post(path, training.a_run("a")))["spec"]["suspend"] is True
+    sent = made(server.post(path, training.a_run("b", queue="")))
+    assert (sent["spec"]["suspend"], labels_of(sent)[QUEUE]) == (True, "default")
+
+
+def test_a_job_of_a_kind_from_a_file_keeps_the_rules_of_all() -> None:
+    server, path = a_training_server(features=Features(scheduling_gated_by=True)), training.RUNS.collection("ns")
+    gated = training.a_run("a")
+    gated["metadata"]["annotations"] = {f"{GROUP}/scheduling-gated-by": "not a domain"}
+    assert "must be a domain-prefixed path" in server.post(path, gated).body["message"]
+    made(server.post(path, training.a_run("b")))
+    added = {"metadata": {"annotations": {f"{GROUP}/scheduling-gated-by": "example.com/gate"}}}
+    assert "cannot be added after creation" in server.patch(f"{path}/b", added).body["message"]
+    moved = {"metadata": {"labels": {QUEUE: "other"}}, "spec": {"suspend": False}}
+    assert "field is immutable" in server.patch(f"{path}/b", moved).body["message"]
+
+
+def test_what_a_job_of_such_a_kind_makes_does_not_wait_once_more() -> None:
+    server = a_training_server()
+    run = made(server.post(training.RUNS.collection("ns"), training.a_run("a")))
+    assert gates(create(server, "Pod", "p", owner=run)) == []
+    assert create(server, "Job", "j", owner=run)["spec"]["suspend"] is False

@@ -104,8 +104,8 @@ def test_who_keeps_no_jobs_asks_about_none() -> None:
 def test_names_are_unique_and_what_only_the_embedded_server_asks_is_not_registered() -> None:
     names = [hook["name"] for hook in registered(KEEPING)]
     assert len(set(names)) == len(names)
-    below = [hook["rules"][0]["resources"][0] for hook in registered() if "/" in hook["rules"][0]["resources"][0]]
-    assert below == ["workloads/status"]
+    below = [hook["rules"][0]["resources"][0] for hook in registered(KEEPING)]
+    assert [each for each in below if "/" in each] == ["workloads/status", "statefulsets/scale"]
 
 
 def test_with_the_feature_off_nothing_about_pods_is_registered() -> None:
