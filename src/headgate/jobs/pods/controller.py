@@ -43,8 +43,8 @@ Object = dict[str, Any]
 _PATIENCE_S: Final = 10.0
 """How soon it is looked again for what a pod lacks."""
 _LARGE: Final = 100
-_GATHER_S: Final = 0.1
-"""A large group is looked at as a whole, but not for each of its pods: news of it are gathered for a moment."""
+_GATHER_S: Final = 30e-6
+"""A large group is looked at as a whole, but not for each of its pods: news of it are gathered, so long for each."""
 
 
 class ManagedPods(Controller):
@@ -112,7 +112,8 @@ class ManagedPods(Controller):
         return self._roster.put_pod(obj) if resource == PODS else self._roster.put_workload(obj)
 
     def _wake(self, keys: Iterable[Key]) -> list[Wake]:
-        return [Wake(key, _GATHER_S if self._roster.size(key) > _LARGE else 0.0) for key in keys]
+        sizes = {key: self._roster.size(key) for key in keys}
+        return [Wake(key, size * _GATHER_S if size > _LARGE else 0.0) for key, size in sizes.items()]
 
     # -- work ------------------------------------------------------------------------------------------------------
 

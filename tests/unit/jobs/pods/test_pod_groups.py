@@ -73,6 +73,17 @@ def test_a_group_that_does_not_fit_stays_out_as_a_whole() -> None:
     assert list(workloads(world)) == ["g"]
 
 
+def test_a_large_group_is_looked_at_as_a_whole_and_not_for_each_of_its_pods() -> None:
+    world = a_world(cpu=110)
+    add_group(world, "g", count=110)
+    before = len(world.requests)
+    world.advance(2)
+    assert len(started(world)) == 110
+    assert has(world, "g", "PodsReady")
+    written = [path for method, path in world.requests[before:] if method == "PATCH" and "/pods/" in path]
+    assert len(written) == 110, "one patch each"
+
+
 def test_members_must_agree_on_queue_and_count() -> None:
     world = a_world()
     add(world, "a", group="g")
