@@ -147,7 +147,7 @@ def test_a_missing_queue_a_short_gang_and_others_are_told_plainly(server: Server
     code, _, complaint = asked(server, "explain", "pod/absent", "-n", NAMESPACE)
     assert (code, complaint) == (1, f"headgate explain: there is no pod absent in namespace {NAMESPACE}\n")
     code, _, complaint = asked(server, "explain", "pod", "")
-    assert (code, "say which pod" in complaint) == (2, True)
+    assert (code, "say what to explain" in complaint) == (2, True)
 
 
 def test_json_has_the_same_facts(server: Server) -> None:

@@ -45,7 +45,7 @@ def command(output: str, served: tuple[str, ...], kubeconfig: str, context: str)
     except Unreachable as problem:
         give_up("queues", str(problem))
     if found.lacks(QUEUES):
-        give_up("queues", footer(found))
+        give_up("queues", footer_of(found.gaps, found.revision))
     if output == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(_document(found))).decode())
         return
@@ -54,16 +54,12 @@ def command(output: str, served: tuple[str, ...], kubeconfig: str, context: str)
         click.echo(f"{key}: {problem_text}")
     for name, count in found.strays.items():
         click.echo(f"queue/{name}: does not exist; pods that name it: {count}")
-    click.echo(f"\n{footer(found)}; {found.pods} pods of {', '.join(served)}")
+    click.echo(f"\n{footer_of(found.gaps, found.revision)}; {found.pods} pods of {', '.join(served)}")
 
 
 async def _survey(access: Access, served: tuple[str, ...]) -> Survey:
     async with reach(access) as transport:
         return await perform(transport, survey(served))
-
-
-def footer(found: Survey) -> str:
-    return footer_of(found.gaps, found.revision)
 
 
 def footer_of(gaps: Iterable[Gap], revision: str) -> str:

@@ -1,0 +1,120 @@
+"""``headgate explain pod``: its gates, its queue, its group, its node, and its Workload if it is in Kueue's queues."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import msgspec
+
+from headgate.capacity.explaining import Explanation, Gate, Hold, explain
+from headgate.cli.remote import perform, reach
+from headgate.client.gates.setters import find_setter
+from headgate.client.kubeconfig import Access
+from headgate.client.listing import Refused
+from headgate.control.quota.inquiry import Wire, get, inquire_pod
+from headgate.control.quota.survey import QuotaSurvey, survey_quota
+from headgate.control.survey import Survey, survey
+from headgate.jobs.names import ADMISSION_GATE, MANAGED
+from headgate.kube.gates import gate_names
+from headgate.kube.resource import PODS
+from headgate.kube.timestamps import human_duration, parse_time
+from headgate.quota.account import Account
+from headgate.scheduling.pod import read_pod
+from headgate.scheduling.shape import Shapes
+
+
+class PodAccount(msgspec.Struct, frozen=True):
+    """``survey`` and ``quota``: what was asked for it; None if that was not needed."""
+
+    about: Explanation
+    accounts: tuple[Account, ...] = ()
+    survey: Survey | None = None
+    quota: QuotaSurvey | None = None
+
+
+async def explain_pod(access: Access, namespace: str, name: str, served: tuple[str, ...]) -> PodAccount | Refused:
+    async with reach(access) as transport:
+        pod = await perform(transport, get(PODS, "pod", namespace, name))
+        if isinstance(pod, Refused):
+            return pod
+        gates = [_gate(pod, each) for each in gate_names(pod)]
+        read = read_pod(pod, Shapes())
+        if isinstance(read, str):
+            return Refused(read)
+        requests = read.shape.requests
+        alone = explain(pod, None, requests, gates, served)
+        quota, accounts = None, list[Account]()
+        if _is_in_kueue(pod):
+            now_s = time.time()
+            quota = await perform(transport, survey_quota(namespace, now_s))
+            accounts = inquire_pod(pod, quota, now_s)
+        if alone.state != "waiting":
+            return PodAccount(_with_gate(alone, accounts), tuple(accounts), None, quota)
+        found = await perform(transport, survey(served))
+        about = explain(pod, None if found.is_blind else found.queues, requests, gates, served)
+        return PodAccount(_with_gate(about, accounts), tuple(accounts), found, quota)
+
+
+def _is_in_kueue(pod: Wire) -> bool:
+    return ADMISSION_GATE in gate_names(pod) or (pod["metadata"].get("labels") or {}).get(MANAGED) == "true"
+
+
+def _with_gate(about: Explanation, accounts: list[Account]) -> Explanation:
+    """Kueue's gate is not a stranger's: it comes off with the admission of a Workload."""
+    if not any(hold.name == ADMISSION_GATE for hold in about.holds):
+        return about
+    keys = ", ".join(f"{each.namespace}/{each.name}" for each in accounts)
+    if keys:
+        text, step = f"comes off when Workload {keys} is admitted", f"Workload {keys} has to be admitted: see below"
+    else:
+        text = "comes off when its Workload is admitted, and it has none yet"
+        step = "a Workload has to be made of it: see headgate workloads --gated, and is anybody at work for jobs?"
+    holds = tuple(
+        msgspec.structs.replace(hold, text=text) if hold.name == ADMISSION_GATE else hold for hold in about.holds
+    )
+    lifted = f"has to lift {ADMISSION_GATE}"
+    following = tuple(step if each.endswith(lifted) else each for each in about.next)
+    summary = "it waits for the admission of its Workload" if about.state == "foreign" else about.summary
+    return msgspec.structs.replace(about, summary=summary, holds=holds, next=following)
+
+
+def _gate(pod: Wire, name: str) -> Gate:
+    setter = find_setter(pod.get("metadata") or {}, name)
+    return Gate(name, setter.manager, setter.time)
+
+
+def lines(about: Explanation, now_s: float) -> Iterator[str]:
+    yield f"pod {about.namespace}/{about.name}: {about.summary}"
+    asks = ", ".join(f"{name} {amount}" for name, amount in about.requests.items())
+    facts = [
+        f"scheduler {about.scheduler}",
+        f"queue {about.queue}" if about.queue else "",
+        f"group {about.group}" if about.group else "",
+        f"asks for {asks}" if asks else "asks for nothing",
+        "opted in" if about.opted_in else "did not opt in",
+        _age(about.created, now_s, "{} old"),
+    ]
+    yield "  " + ", ".join(filter(None, facts))
+    if about.holds:
+        yield "held by"
+    for hold in about.holds:
+        yield from _hold_lines(hold, now_s)
+    if about.next:
+        yield "next"
+    yield from (f"  {step}" for step in about.next)
+
+
+def _hold_lines(hold: Hold, now_s: float) -> Iterator[str]:
+    who = [f"set by {hold.by}" if hold.by else "", _age(hold.since, now_s, "{} ago" if hold.by else "for {}")]
+    notes = ", ".join(filter(None, (hold.why, *who)))
+    yield f"  {hold.kind} {hold.name}".rstrip() + (f" ({notes})" if notes else "") + f": {hold.text}"
+    if hold.resource:
+        yield f"    {hold.resource} in queue {hold.blocker}: asked {hold.asked}, taken {hold.used}, limit {hold.limit}"
+    if hold.position is not None:
+        yield f"    before it in queue {hold.name}: {hold.position}"
+
+
+def _age(time_text: str, now_s: float, words: str) -> str:
+    parsed = parse_time(time_text)
+    return "" if isinstance(parsed, str) else words.format(human_duration(now_s - float(parsed)))

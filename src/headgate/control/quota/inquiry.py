@@ -1,0 +1,213 @@
+"""Everything that is asked to explain one job, workload or pod in Kueue's queues: the object, the queues, its pods.
+
+Generators that yield requests and are sent answers. The pods of a job are asked for because they may still end while
+its quota is free already; what the controllers told its user last, because only they know what they were refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from headgate.client.listing import ACCEPT, Page, Refused, list_all, what_it_said
+from headgate.client.transport import Request, Response
+from headgate.control.quota.survey import QuotaSurvey, survey_quota
+from headgate.jobs.ancestors import known_ancestors, managed_ancestor
+from headgate.jobs.explaining import Absence, why_no_workload
+from headgate.jobs.kind import JobKind
+from headgate.jobs.names import COMPONENT, POD_GROUP_NAME
+from headgate.jobs.workload import prebuilt_name
+from headgate.kube import conditions
+from headgate.kube.references import controller_of, group_kind_of, owner_references
+from headgate.kube.resource import EVENTS, NAMESPACES, PODS, Resource
+from headgate.owners.families.pods import is_finished
+from headgate.quota.account import Account, account_of
+from headgate.quota.names import QUOTA_RESERVED
+
+Wire = dict[str, Any]
+Asking = Generator[Request, Response, Wire | Refused]
+
+_NOT_FOUND: Final = 404
+_FORBIDDEN: Final = 403
+_decode: Final = msgspec.json.Decoder(dict[str, Any]).decode
+_decode_page: Final = msgspec.json.Decoder(Page[Wire]).decode
+
+
+class Ending(msgspec.Struct, frozen=True):
+    """A pod that still ends though its quota is free. ``by``: its deletion timestamp, when its grace is over."""
+
+    name: str
+    node: str
+    by: str
+
+
+class Told(msgspec.Struct, frozen=True):
+    """The last thing that a controller of jobs said of it."""
+
+    reason: str
+    message: str
+    at: str
+
+
+class Inquiry(msgspec.Struct, frozen=True, omit_defaults=True):
+    """``absence``: why there is no Workload, and ``told`` what was said of that. ``accounts``: of its
+    Workloads."""
+
+    kind: str
+    namespace: str
+    name: str
+    created: str = ""
+    absence: Absence | None = None
+    accounts: tuple[Account, ...] = ()
+    ending: tuple[Ending, ...] = ()
+    told: Told | None = None
+
+
+def get(resource: Resource, what: str, namespace: str, name: str) -> Asking:
+    answer = yield Request("GET", resource.object(namespace, name), "", ACCEPT)
+    if answer.status == _NOT_FOUND:
+        return Refused(f"there is no {what} {name} in namespace {namespace}", answer.status)
+    if answer.status == _FORBIDDEN:
+        named = resource.plural + (f".{resource.group}" if resource.group else "")
+        return Refused(f"missing right: get {named} in namespace {namespace}: {what_it_said(answer)}", answer.status)
+    if not answer.ok:
+        return Refused(what_it_said(answer), answer.status)
+    try:
+        return _decode(answer.body)
+    except msgspec.DecodeError as error:
+        return Refused(f"the server sent what is not a {what}: {error}")
+
+
+def inquire_workload(
+    namespace: str, name: str, now_s: float
+) -> Generator[Request, Response, tuple[Inquiry | Refused, QuotaSurvey | None]]:
+    found = yield from survey_quota(namespace, now_s)
+    wire = found.workloads.get(f"{namespace}/{name}")
+    if wire is None:
+        if found.is_absent:
+            return Refused(found.gaps[0].text), found
+        near = [key for key, each in found.workloads.items() if _is_near(each, namespace, name)]
+        hint = f"; did you mean {', '.join(sorted(near)[:3])}?" if near else ": headgate workloads lists them"
+        return Refused(f"there is no Workload {name} in namespace {namespace}{hint}"), found
+    account = account_of(found.engine, wire, found.knows_places, now_s)
+    created = wire["metadata"].get("creationTimestamp") or ""
+    ending = yield from _ending(wire, _holds(wire))
+    return Inquiry("workload", namespace, name, created, None, (account,), ending), found
+
+
+def inquire_job(
+    kind: JobKind, namespace: str, name: str, now_s: float
+) -> Generator[Request, Response, tuple[Inquiry | Refused, QuotaSurvey | None]]:
+    what = kind.kind.kind.lower()
+    job = yield from get(kind.resource, what, namespace, name)
+    if isinstance(job, Refused):
+        return job, None
+    found = yield from survey_quota(namespace, now_s)
+    mine = [wire for wire in found.workloads.values() if _is_of(wire, job)]
+    about = Inquiry(what, namespace, name, job["metadata"].get("creationTimestamp") or "")
+    if mine:
+        accounts = tuple(account_of(found.engine, wire, found.knows_places, now_s) for wire in mine)
+        ending = yield from _ending(mine[0], any(map(_holds, mine)))
+        return msgspec.structs.replace(about, accounts=accounts, ending=ending), found
+    if found.is_absent:
+        return Refused(found.gaps[0].text), found
+    absence = yield from _absence(kind, job, found)
+    told = yield from _told(job)
+    return msgspec.structs.replace(about, absence=absence, told=told), found
+
+
+def inquire_pod(pod: Wire, found: QuotaSurvey, now_s: float) -> list[Account]:
+    """Of the Workloads that a pod belongs to: its own, its group's, or its job's."""
+    group = (pod["metadata"].get("labels") or {}).get(POD_GROUP_NAME)
+    owner = controller_of(pod) or {}
+    uids = {pod["metadata"].get("uid"), owner.get("uid")} - {None}
+    mine = [
+        wire
+        for key, wire in sorted(found.workloads.items())
+        if (group and key == f"{pod['metadata'].get('namespace', '')}/{group}")
+        or any(each.get("uid") in uids for each in owner_references(wire))
+    ]
+    return [account_of(found.engine, wire, found.knows_places, now_s) for wire in mine]
+
+
+def _absence(kind: JobKind, job: Wire, found: QuotaSurvey) -> Generator[Request, Response, Absence]:
+    namespace = job["metadata"]["namespace"]
+    space = yield from get(NAMESPACES, "namespace", "", namespace)
+    labels: Mapping[str, str] | None = None if isinstance(space, Refused) else space["metadata"].get("labels") or {}
+    known, above, current = known_ancestors((kind,)), dict[tuple[Resource, str, str], Wire](), job
+    while (owner := controller_of(current)) is not None and (resource := known.get(group_kind_of(owner))) is not None:
+        place = resource, namespace, str(owner.get("name", ""))
+        parent = yield from get(resource, str(owner.get("kind")), *place[1:])
+        if isinstance(parent, Refused) or place in above:
+            break
+        above[place] = current = parent
+    ancestor = managed_ancestor(job, lambda *place: above.get(place), known)
+    return why_no_workload(kind, job, labels, ancestor, found.engine.world.local_queues)
+
+
+def _told(job: Wire) -> Generator[Request, Response, Told | None]:
+    """The newest; nothing if events may not be seen."""
+    uid = str(job["metadata"].get("uid", ""))
+    query = {"fieldSelector": f"involvedObject.uid={uid}"}
+    listed = yield from list_all(EVENTS.collection(job["metadata"]["namespace"]), _decode_page, query)
+    if isinstance(listed, Refused):
+        return None
+    said = [
+        Told(str(each.get("reason", "")), str(each.get("message", "")), _when(each))
+        for each in listed.items
+        if COMPONENT in (each.get("reportingComponent"), (each.get("source") or {}).get("component"))
+    ]
+    return max(said, key=lambda each: each.at, default=None)
+
+
+def _when(event: Wire) -> str:
+    stamps = (event.get("lastTimestamp"), (event.get("series") or {}).get("lastObservedTime"), event.get("eventTime"))
+    return next((str(each) for each in stamps if each), "")
+
+
+def _ending(workload: Wire, holds: bool) -> Generator[Request, Response, tuple[Ending, ...]]:
+    """Its pods that still end, if it holds nothing any more."""
+    if holds:
+        return ()
+    metadata = workload["metadata"]
+    pods: list[Wire] = []
+    for selector in _selectors(metadata):
+        listed = yield from list_all(PODS.collection(metadata["namespace"]), _decode_page, {"labelSelector": selector})
+        pods += [] if isinstance(listed, Refused) else listed.items
+    return tuple(_endings(pods))
+
+
+def _selectors(metadata: Wire) -> list[str]:
+    """How the pods of a Workload are found: by their job's label, or that of their group."""
+    owners = metadata.get("ownerReferences") or ()
+    jobs = [f"batch.kubernetes.io/controller-uid={each['uid']}" for each in owners if each.get("kind") == "Job"]
+    return jobs or [f"{POD_GROUP_NAME}={metadata['name']}"]
+
+
+def _endings(pods: Iterable[Wire]) -> list[Ending]:
+    found = [
+        Ending(pod["metadata"]["name"], str(pod["spec"]["nodeName"]), str(pod["metadata"]["deletionTimestamp"]))
+        for pod in pods
+        if pod["metadata"].get("deletionTimestamp") and pod["spec"].get("nodeName") and not is_finished(pod)
+    ]
+    return sorted(found, key=lambda each: (each.by, each.name))
+
+
+def _is_of(workload: Wire, job: Wire) -> bool:
+    metadata = job["metadata"]
+    owned = any(each.get("uid") == metadata.get("uid") for each in owner_references(workload))
+    name = prebuilt_name(job)
+    here = workload["metadata"].get("namespace") == metadata.get("namespace")
+    return owned or bool(name and here and workload["metadata"]["name"] == name)
+
+
+def _is_near(workload: Wire, namespace: str, name: str) -> bool:
+    """Somebody named the job, or another namespace."""
+    is_owner = any(each.get("name") == name for each in owner_references(workload))
+    return workload["metadata"]["name"] == name or (is_owner and workload["metadata"].get("namespace") == namespace)
+
+
+def _holds(workload: Wire) -> bool:
+    return conditions.is_true((workload.get("status") or {}).get("conditions"), QUOTA_RESERVED)

@@ -1,0 +1,250 @@
+"""What is to be told of one workload, in words and in amounts as people write them: for a screen, or as JSON.
+
+Made of what its conditions say and of what the engine finds when it looks now (``explaining.py``): how far it is, what
+holds it back, flavor by flavor what is missing, who has it, who would have to end, and what would have to happen next.
+Why a job has no workload at all is ``jobs/explaining.py``'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from headgate.kube.amounts import amount_text
+from headgate.kube.timestamps import format_time
+from headgate.quota import names
+from headgate.quota.assignment import Attempt, Degree
+from headgate.quota.engine import Engine
+from headgate.quota.explaining import Explanation, Shortage, explain
+from headgate.quota.listing import Owner, Places, owners_of, state_of, why
+from headgate.quota.workload import Workload, read_workload
+
+Wire = Mapping[str, Any]
+
+_VERDICTS: Final = {
+    Degree.NO_FIT: "no",
+    Degree.NO_CANDIDATES: "full, and nobody may be evicted for it",
+    Degree.PREEMPT: "by evicting others",
+    Degree.RECLAIM: "by taking back what others borrowed",
+    Degree.DEFERRED: "when those that were told to go have gone",
+    Degree.FIT: "yes",
+}
+
+
+class Tried(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A flavor for a pod set: whether it could be had, and what is in the way."""
+
+    pod_set: str
+    flavor: str
+    verdict: str
+    reasons: tuple[str, ...] = ()
+
+
+class Part(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How much of it a workload has. ``note``: if it is on its way out, or waits for it itself."""
+
+    workload: str
+    cluster_queue: str
+    amount: str
+    note: str = ""
+
+
+class Lack(msgspec.Struct, frozen=True, omit_defaults=True):
+    """``available``: to the queue now, ``most``: if nobody else had anything. ``enders``: who would have to end."""
+
+    flavor: str
+    resource: str
+    asked: str
+    available: str
+    most: str
+    missing: str
+    held_by: tuple[Part, ...] = ()
+    enders: tuple[str, ...] = ()
+
+
+class Check(msgspec.Struct, frozen=True, omit_defaults=True):
+    name: str
+    state: str
+    message: str = ""
+    since: str = ""
+
+
+class Account(msgspec.Struct, frozen=True, omit_defaults=True):
+    """``position``: how many of its LocalQueue come before it, ``place``: of its ClusterQueue. ``said``: what the
+    conditions tell, reason and message. ``flavors``: what it was given, by pod set and resource."""
+
+    namespace: str
+    name: str
+    state: str
+    summary: str
+    owners: tuple[Owner, ...] = ()
+    local_queue: str = ""
+    cluster_queue: str = ""
+    priority: int = 0
+    created: str = ""
+    position: int | None = None
+    place: int | None = None
+    behind: str = ""
+    said: tuple[str, str] = ("", "")
+    gates: tuple[str, ...] = ()
+    not_before: str = ""
+    flavors: Mapping[str, Mapping[str, str]] = {}
+    tried: tuple[Tried, ...] = ()
+    lacks: tuple[Lack, ...] = ()
+    would_evict: tuple[str, ...] = ()
+    checks: tuple[Check, ...] = ()
+    next: tuple[str, ...] = ()
+
+
+def account_of(engine: Engine, wire: Wire, knows_places: bool, now_s: float) -> Account:
+    """``knows_places``: whether the engine has heard of everybody who waits or holds quota; if not, what the
+    workload's conditions say is all that is told."""
+    metadata = wire.get("metadata") or {}
+    read = read_workload(wire)
+    if isinstance(read, str):
+        said = f"it cannot be counted with: {read}"
+        return Account(metadata.get("namespace", ""), metadata.get("name", ""), "pending", said, owners_of(wire))
+    state = state_of(read)
+    found = explain(engine, read.key) if knows_places else Explanation(read.key, "Unknown")
+    local = engine.world.local_queues.get(read.queue_key)
+    place = Places(engine).of(read.key) if knows_places and state == "pending" else None
+    about = Account(
+        read.namespace,
+        read.name,
+        "evicted" if read.is_evicted and read.holds_quota else state,
+        "",
+        owners_of(wire),
+        read.queue,
+        read.admission.cluster_queue if read.admission is not None else "" if local is None else local.cluster_queue,
+        read.priority,
+        metadata.get("creationTimestamp") or "",
+        None if place is None else place[0],
+        None if place is None else place[1],
+        found.behind,
+        why(read, state),
+        tuple(each.strip() for each in read.gates.split(",") if each.strip()),
+        format_time(read.requeue_at_s) if read.requeue_at_s is not None and read.requeue_at_s > now_s else "",
+        {} if read.admission is None else {each.name: each.flavors for each in read.admission.pod_sets},
+        tuple(Tried(name, each.flavor, _VERDICTS[each.degree], each.reasons) for name, each in found.attempts),
+        tuple(map(_lack, found.shortages)),
+        found.would_evict,
+        tuple(
+            Check(each.name, each.state, each.message, format_time(each.since_s) if each.since_s else "")
+            for each in read.checks
+        ),
+    )
+    summary, following = _told(about, read, found)
+    return msgspec.structs.replace(about, summary=summary, next=tuple(following))
+
+
+def _lack(shortage: Shortage) -> Lack:
+    def text(amount: int) -> str:
+        return amount_text(shortage.resource, amount)
+
+    return Lack(
+        shortage.flavor,
+        shortage.resource,
+        text(shortage.asked),
+        text(max(shortage.available, 0)),
+        text(max(shortage.most, 0)),
+        text(max(shortage.asked - max(shortage.available, 0), 0)),
+        tuple(
+            Part(
+                each.key,
+                each.queue,
+                text(each.amount),
+                "on its way out" if each.is_evicted else "waits for it" if each.is_claim else "",
+            )
+            for each in shortage.held_by
+        ),
+        shortage.would_have_to_end,
+    )
+
+
+def _told(about: Account, workload: Workload, found: Explanation) -> tuple[str, list[str]]:
+    """In a sentence; and what would have to happen."""
+    reason, message = about.said
+    because = f" ({reason})" if reason else ""
+    if about.state == "finished":
+        return f"it has finished{because}: {message}".rstrip(": "), []
+    if about.state == "evicted":
+        step = "its pods have to end, and its job has to be suspended; then its quota is free"
+        return f"it was told to go{because}, and holds its quota until it has: {message}", [step]
+    if about.state == "admitted":
+        return f"it is admitted by ClusterQueue {about.cluster_queue}: nothing holds it", []
+    if about.state == "quotareserved":
+        waiting = [each for each in about.checks if each.state != names.CHECK_READY]
+        listed = ", ".join(f"{each.name} ({each.state})" for each in waiting) or "the next cycle"
+        steps = [f"the controller of admission check {each.name} has to set it to Ready" for each in waiting]
+        return f"it has quota in ClusterQueue {about.cluster_queue} and waits for admission checks: {listed}", steps
+    return _told_of_waiting(about, workload, found)
+
+
+def _told_of_waiting(about: Account, workload: Workload, found: Explanation) -> tuple[str, list[str]]:
+    if not workload.is_active:
+        return "it is deactivated: spec.active is false", ["somebody has to set spec.active to true"]
+    if about.gates:
+        listed = ", ".join(about.gates)
+        step = f"whoever set them has to take them off the job's annotation {names.ADMISSION_GATED_BY}"
+        return f"its admission is gated by {listed}", [step]
+    if about.not_before:
+        again = f"after {workload.requeue_count} evictions" if workload.requeue_count else "after an eviction"
+        return f"it waits until {about.not_before} before it may come again, {again}", []
+    if found.state in ("Inadmissible", "SetAside", "NotFound"):
+        text = found.reason.message if found.reason is not None and found.reason.message else about.said[1]
+        return f"it stands in no queue: {text or 'nobody has looked at it yet'}", list(_mending(about))
+    if found.state == "Unknown":
+        return f"it waits for quota: {about.said[1] or 'nobody has looked at it yet'}", []
+    before = f", {about.place} before it" if about.place else "" if about.place is None else ", first in line"
+    summary = f"it waits for quota in ClusterQueue {found.queue}{before}"
+    return summary, list(_steps(about, found))
+
+
+def _mending(about: Account) -> Iterator[str]:
+    if not about.local_queue:
+        yield "the job has to name its queue with the label kueue.x-k8s.io/queue-name"
+    elif not about.cluster_queue:
+        yield f"LocalQueue {about.namespace}/{about.local_queue} has to be created, or the job sent to another one"
+    else:
+        yield f"kubectl describe clusterqueue {about.cluster_queue} says what is wrong with it"
+
+
+def _steps(about: Account, found: Explanation) -> Iterator[str]:
+    if about.behind:
+        yield f"{about.behind}, the first of a StrictFIFO queue, has to be admitted before it"
+    elif about.place:
+        yield f"{about.place} before it in ClusterQueue {found.queue} are looked at first"
+    if found.would_evict:
+        yield f"it may take the place of {_listed(found.would_evict)}: they are told to go"
+        return
+    if not found.shortages:
+        yield _wanting([attempt for _, attempt in found.attempts])
+        return
+    for lack, shortage in zip(about.lacks, found.shortages, strict=True):
+        what = f"{lack.resource} in flavor {lack.flavor}"
+        if shortage.asked > shortage.most:
+            yield f"{what}: it asks for {lack.asked} of {lack.most} at most: it has to ask for less, or quota to grow"
+            continue
+        going = [each.workload for each in lack.held_by if each.note == "on its way out"]
+        if going:
+            yield f"{what}: {_listed(going)} have to be gone; they were told to"
+        if lack.enders:
+            yield f"{what}: {lack.missing} have to come free; it would do if {_listed(lack.enders)} ended"
+        elif not going:
+            yield f"{what}: {lack.missing} have to come free"
+
+
+def _wanting(attempts: Sequence[Attempt]) -> str:
+    """What it takes where nothing is short that could come free."""
+    if any(each.degree == Degree.FIT for each in attempts):
+        return "there is room for it now: is somebody at work who gives quota?"
+    if any(each.why == names.EXCEEDS_MAX_QUOTA for each in attempts):
+        return "it asks for more than its queue may ever have: it has to ask for less, or quota has to grow"
+    return "no flavor of the queue is for it: its nodes or its resources have to be others, or the queue's flavors"
+
+
+def _listed(keys: Sequence[str], most: int = 5) -> str:
+    more = len(keys) - most
+    return ", ".join(keys[:most]) + (f" and {more} more" if more > 0 else "")

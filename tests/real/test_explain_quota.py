@@ -1,0 +1,177 @@
+"""`headgate workloads` and `headgate explain job|workload|pod` on the embedded server and on a real one, with nobody at
+work for quota: what they say is worked out from what kubectl made."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from harness.either import MAKES, started
+from harness.embedded import HEADGATE
+from harness.queues import install_crds
+from harness.server import Server
+
+pytestmark = pytest.mark.real
+
+Object = dict[str, Any]
+NEW, NAMESPACE = "kueue.x-k8s.io/v1beta2", "teams"
+GATE = "kueue.x-k8s.io/scheduling-gated-by"
+CONTAINER = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "3"}}}
+SPEC = {"restartPolicy": "Never", "containers": [CONTAINER]}
+QUOTA = [{"name": "cpu", "nominalQuota": "4"}]
+GROUPS = [{"coveredResources": ["cpu"], "flavors": [{"name": "any", "resources": QUOTA}]}]
+
+
+def made(kind: str, name: str, spec: Object | None = None, version: str = NEW, **metadata: Any) -> Object:
+    where = {} if kind in ("ResourceFlavor", "ClusterQueue", "Namespace") else {"namespace": NAMESPACE}
+    body = {"apiVersion": version, "kind": kind, "metadata": {"name": name, **where, **metadata}}
+    return body if spec is None else {**body, "spec": spec}
+
+
+def a_job(name: str, queue: str = "lq", **metadata: Any) -> Object:
+    labels = {"kueue.x-k8s.io/queue-name": queue} if queue else {}
+    return made("Job", name, {"suspend": True, "template": {"spec": SPEC}}, "batch/v1", labels=labels, **metadata)
+
+
+def a_workload(name: str, **metadata: Any) -> Object:
+    sets = [{"name": "main", "count": 1, "template": {"spec": SPEC}}]
+    return made("Workload", name, {"queueName": "lq", "podSets": sets}, **metadata)
+
+
+HELD = {
+    "admission": {
+        "clusterQueue": "cq",
+        "podSetAssignments": [{"name": "main", "flavors": {"cpu": "any"}, "resourceUsage": {"cpu": "3"}, "count": 1}],
+    },
+    "conditions": [
+        {"type": kind, "status": "True", "reason": kind, "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+        for kind in ("QuotaReserved", "Admitted")
+    ],
+}
+MADE = (
+    made("Namespace", NAMESPACE, version="v1"),
+    made("ResourceFlavor", "any"),
+    made("ClusterQueue", "cq", {"namespaceSelector": {}, "resourceGroups": GROUPS}),
+    made("LocalQueue", "lq", {"clusterQueue": "cq"}),
+    a_job("train"),
+    a_job("gated", annotations={GATE: "example.com/data"}),
+    a_job("free", queue=""),
+    a_job("nobodys"),
+    a_workload("holder"),
+    a_workload("held-back", annotations={"kueue.x-k8s.io/admission-gated-by": "example.com/review"}),
+    made("Pod", "single", SPEC | {"schedulingGates": [{"name": "kueue.x-k8s.io/admission"}]}, "v1"),
+)
+
+
+@pytest.fixture(scope="module", params=MAKES)
+def server(
+    request: pytest.FixtureRequest, kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Server]:
+    with started(request.param, tmp_path_factory.mktemp(request.param), kube_binaries) as running:
+        install_crds(running)
+        created = running.kubectl(["create", "-f", "-"], yaml.safe_dump_all(MADE))
+        assert created.exit == 0, created.stderr
+        for kind, name, api in (("Job", "train", "batch/v1"), ("Pod", "single", "v1")):
+            uid = running.kubectl(["get", kind, name, "-n", NAMESPACE, "-o", "jsonpath={.metadata.uid}"]).stdout
+            owner = {"apiVersion": api, "kind": kind, "name": name, "uid": uid, "controller": True}
+            workload = a_workload(f"of-{name}", ownerReferences=[owner])
+            owned = running.kubectl(["create", "-f", "-"], yaml.safe_dump(workload))
+            assert owned.exit == 0, owned.stderr
+        status = ["patch", "workload", "holder", "-n", NAMESPACE, "--subresource=status", "--type=merge"]
+        written = running.kubectl([*status, "-p", json.dumps({"status": HELD})])
+        assert written.exit == 0, written.stderr
+        yield running
+
+
+def asked(server: Server, *arguments: str, kubeconfig: Path | None = None) -> tuple[int, str, str]:
+    run = subprocess.run(
+        [str(HEADGATE), *arguments, "--kubeconfig", str(kubeconfig or server.kubeconfig)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return run.returncode, run.stdout, run.stderr
+
+
+def printed(server: Server, *arguments: str) -> list[str]:
+    code, text, complaint = asked(server, *arguments, "-n", NAMESPACE)
+    assert code == 0, complaint
+    return text.splitlines()
+
+
+def test_workloads_are_listed_in_kueuectls_columns(server: Server) -> None:
+    head, *rows = printed(server, "workloads")
+    columns = [each.strip() for each in head.split("   ") if each.strip()]
+    assert columns == [
+        *("NAME", "JOB TYPE", "JOB NAME", "LOCALQUEUE", "CLUSTERQUEUE"),
+        *("STATUS", "POSITION IN QUEUE", "EXEC TIME", "AGE"),
+    ]
+    found = {row.split()[0]: row.split()[1:] for row in rows}
+    assert found["holder"][:3] == ["lq", "cq", "ADMITTED"]
+    assert found["of-train"][:5] == ["job.batch", "train", "lq", "cq", "PENDING"]
+    assert {found["of-train"][5], found["of-single"][5]} == {"0", "1"}, "who is first is decided by uid"
+    assert found["held-back"][:3] == ["lq", "cq", "PENDING"]
+
+
+def test_workloads_are_chosen_by_state_and_by_job(server: Server) -> None:
+    assert [row.split()[0] for row in printed(server, "workloads", "--status", "admitted")[1:]] == ["holder"]
+    assert [row.split()[0] for row in printed(server, "workloads", "--for", "jobs/train")[1:]] == ["of-train"]
+    assert [row.split()[0] for row in printed(server, "workloads", "--for", "po/single")[1:]] == ["of-single"]
+    code, _, complaint = asked(server, "workloads", "-n", NAMESPACE, "--queue", "other")
+    assert (code, complaint) == (0, f"No Workload found in namespace {NAMESPACE}.\n")
+    code, _, complaint = asked(server, "workloads", "--for", "train")
+    assert (code, "say TYPE/NAME" in complaint) == (2, True)
+    document = json.loads(asked(server, "workloads", "-A", "-o", "json")[1])
+    assert {each["name"] for each in document["workloads"]} == {"holder", "held-back", "of-train", "of-single"}
+
+
+def test_who_is_behind_a_gate_is_listed_with_the_gate(server: Server) -> None:
+    head, *rows = printed(server, "workloads", "--gated")
+    assert head.split()[:2] == ["TYPE", "NAME"]
+    assert sorted(row.split()[:3] for row in rows) == [
+        ["job.batch", "gated", "example.com/data"],
+        ["workload", "held-back", "example.com/review"],
+    ]
+
+
+def test_a_job_that_waits_is_told_what_is_missing_and_who_has_it(server: Server) -> None:
+    lines = printed(server, "explain", "job", "train")
+    assert lines[0].startswith(f"job {NAMESPACE}/train: it waits for quota in ClusterQueue cq, ")
+    assert "  2 cpu in any: asked 3, available 1, at most 4" in lines
+    assert f"    3 held by {NAMESPACE}/holder (ClusterQueue cq)" in lines
+    assert any(f"it would do if {NAMESPACE}/holder ended" in line for line in lines)
+    assert lines[-1].startswith("as of revision ")
+    document = json.loads("\n".join(printed(server, "explain", "workload/of-train", "-o", "json")))
+    assert document["accounts"][0]["lacks"][0]["missing"] == "2"
+
+
+def test_a_job_without_a_workload_is_told_why(server: Server) -> None:
+    gated = printed(server, "explain", "job", "gated")
+    assert gated[0].startswith(
+        f"job {NAMESPACE}/gated: it is gated by example.com/data: no Workload is made of it, for "
+    )
+    free = printed(server, "explain", "job", "free")
+    assert "  kubectl label jobs free kueue.x-k8s.io/queue-name=NAME" in free
+    nobodys = printed(server, "explain", "job/nobodys")
+    assert "nobody has made a Workload of it" in nobodys[0]
+
+
+def test_a_pod_behind_kueues_gate_is_told_its_workload(server: Server) -> None:
+    lines = printed(server, "explain", "pod", "single")
+    assert lines[0] == f"pod {NAMESPACE}/single: it waits for the admission of its Workload"
+    assert any(line.startswith("  gate kueue.x-k8s.io/admission") and "of-single" in line for line in lines)
+    assert any(line.startswith(f"workload {NAMESPACE}/of-single: it waits for quota") for line in lines)
+
+
+def test_what_is_not_there_is_said_with_what_may_have_been_meant(server: Server) -> None:
+    code, _, complaint = asked(server, "explain", "workload", "train", "-n", NAMESPACE)
+    assert (code, f"did you mean {NAMESPACE}/of-train?" in complaint) == (1, True)
+    code, _, complaint = asked(server, "explain", "deployment", "web")
+    assert (code, "say what to explain" in complaint) == (2, True)
