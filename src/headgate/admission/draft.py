@@ -27,7 +27,7 @@ class Draft:
         return tuple(self._patch)
 
     def put(self, path: Path, value: Any) -> None:
-        """With whatever is missing on the way there."""
+        """With whatever is missing on the way there. What is no map is left for the server to refuse."""
         place: Any = self.obj
         for depth, step in enumerate(path):
             inner = place.get(step)
@@ -35,7 +35,9 @@ class Draft:
                 if inner == value and step in place:
                     return
                 self._add(path, value)
-            elif not isinstance(inner, dict):
+            elif inner is not None and not isinstance(inner, dict):
+                return
+            elif inner is None:
                 for missing in reversed(path[depth + 1 :]):
                     value = {missing: value}
                 self._add(path[: depth + 1], value)

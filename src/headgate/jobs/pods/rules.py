@@ -33,7 +33,9 @@ _ENDED: Final = ("Succeeded", "Failed")
 
 
 def problems_of_new_pod(pod: Object, features: Features) -> FieldErrors:
-    return problems_of_new(pod, features) + _own_problems(pod) + topology_problems(pod["metadata"], "metadata")
+    return (
+        problems_of_new(pod, features) + _own_problems(pod) + topology_problems(pod.get("metadata") or {}, "metadata")
+    )
 
 
 def problems_of_changed_pod(new: Object, old: Object, features: Features, *, has_default: bool) -> FieldErrors:
@@ -46,7 +48,7 @@ def problems_of_changed_pod(new: Object, old: Object, features: Features, *, has
         found.append(forbidden(_RETRIABLE_PATH, "unretriable pod group can't be converted to retriable"))
     if group_of(old):
         found += immutable(group_of(new), group_of(old), _group_path(new))
-    return found + topology_problems(new["metadata"], "metadata", old["metadata"])
+    return found + topology_problems(new.get("metadata") or {}, "metadata", old.get("metadata"))
 
 
 def _own_problems(pod: Object) -> FieldErrors:
