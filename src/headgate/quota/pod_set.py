@@ -7,6 +7,7 @@ template by then.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -18,6 +19,7 @@ from headgate.quota.reading import Unreadable, Wire, part, parts, text, whole
 
 _MOST: Final = 1 << 62
 """Of a resource, per container. Sums may be larger; they are exact."""
+_REMEMBERED: Final = 4096
 
 
 class PodSet(msgspec.Struct, frozen=True):
@@ -37,6 +39,13 @@ class PodSet(msgspec.Struct, frozen=True):
 
 
 def read_pod_set(wire: Wire, path: str) -> PodSet:
+    """Remembered: every state of a workload shows its pod sets again, and many workloads have the same."""
+    return _remembered(msgspec.json.encode(wire), path)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _remembered(encoded: bytes, path: str) -> PodSet:
+    wire: dict[str, Any] = msgspec.json.decode(encoded)
     spec = part(part(wire, "template", path), "spec", f"{path}template.")
     count, least = whole(wire, "count", 1, path), wire.get("minCount")
     if count < 0:

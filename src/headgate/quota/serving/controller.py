@@ -262,7 +262,8 @@ class Quota(Controller):
     def _seen(self, workload: Object, now_s: float, *, told: bool = False) -> list[Wake]:
         """What the server answered counts as heard."""
         key = _key(workload)
-        if not self._workloads.put(key, workload, told=told):
+        known = self._workloads.get(key)
+        if not self._workloads.put(key, workload, told=told) or _is_same(workload, known):
             return []
         before = self._engine.workloads.get(key)
         asked = self._engine.workload_applied(workload, now_s)
@@ -321,6 +322,12 @@ class Quota(Controller):
         body = {"metadata": {"uid": metadata["uid"]}, "status": status}
         namespace, name = metadata.get("namespace", ""), metadata["name"]
         return Patch(resource, namespace, name, body, how="merge", subresource="status")
+
+
+def _is_same(obj: Object, known: Object | None) -> bool:
+    """Whether that state of an object is known: as the answer to an own write, or from the watch before the answer."""
+    one, other = obj["metadata"], {} if known is None else known["metadata"]
+    return bool(one["uid"] == other.get("uid") and one["resourceVersion"] == other.get("resourceVersion"))
 
 
 def _key(obj: Object) -> str:
