@@ -106,8 +106,8 @@ def rename(obj: Object, api_version: str) -> Object:
 
 def _plain(value: Any) -> Any:
     """A copy in which numbers are what Go makes of them: 64 bits, and no fraction of nothing."""
-    if isinstance(value, dict):
-        return {name: _plain(below) for name, below in value.items()}
+    if isinstance(value, dict):  # most of what there is are texts: they are not asked what they are
+        return {name: below if below.__class__ is str else _plain(below) for name, below in value.items()}
     if isinstance(value, list):
         return [_plain(item) for item in value]
     if value.__class__ is int and value not in _INT64:

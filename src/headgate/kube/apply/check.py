@@ -17,11 +17,46 @@ Problem = tuple[str, str]  # path, message
 
 def check(shape: Shape, value: Any, *, duplicates: bool = False) -> str | None:
     """What is wrong with ``value``, or ``None``. ``duplicates``: a list may hold an item several times."""
+    if _fits(shape, value, duplicates):
+        return None
     problems = _check(shape, value, duplicates)
     texts = [f"{path}: {message}" if path else message for path, message in problems]
     if len(texts) < 2:
         return texts[0] if texts else None
     return "\n".join(["errors:", *(f"  {text}" for text in texts)])
+
+
+def _fits(shape: Shape, value: Any, duplicates: bool) -> bool:
+    """Whether ``_check`` would find nothing: nearly always, and every write asks. It stops at the first trouble."""
+    kind = shape.kind
+    if value is None or kind is Kind.ANY:
+        return True
+    if kind is Kind.LEAF:
+        return (value.__class__ is str and shape.scalar == "string") or not _check_scalar(shape.scalar, value)
+    below = shape.item or ANY
+    if kind is Kind.LIST:
+        if not isinstance(value, list):
+            return False
+        if shape.keys is not None and not _are_named(shape, value, duplicates):
+            return False
+        return all(_fits(below, item, duplicates) for item in value)
+    if not isinstance(value, dict):
+        return False
+    parts, is_closed = shape.parts, kind is Kind.STRUCT and shape.item is None
+    for name, each in value.items():
+        part = parts.get(name)
+        if part is None and is_closed:
+            return False
+        if not _fits(below if part is None else part.shape, each, duplicates):
+            return False
+    return True
+
+
+def _are_named(shape: Shape, items: list[Any], duplicates: bool) -> bool:
+    elements = [element_of(shape, item) for item in items]
+    if any(isinstance(element, BadItem) for element in elements):
+        return False
+    return duplicates or len(set(elements)) == len(elements)
 
 
 def _check(shape: Shape, value: Any, duplicates: bool) -> list[Problem]:
