@@ -222,6 +222,7 @@ def work_on(load: Load, process: Process, changes: int, begin: Callable[[], bool
             wanted = load.audit.changes("workloads") + changes
         load.turn()
         time.sleep(TURN_S)  # what is tried shares the machine with who tries it
+        assert process.running(), process.tail()
         assert time.monotonic() < deadline_s, process.tail()
 
 

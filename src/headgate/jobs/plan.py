@@ -312,9 +312,8 @@ def _evicted(case: Case) -> Next:
         return stop
     if case.holds:
         return _GO_ON
-    return (
-        writing.release(workload, why, case.around.now_s) if has_condition(workload, names.QUOTA_RESERVED) else _GO_ON
-    )
+    # Who holds nothing any more waits like everybody else: what its user changes counts.
+    return writing.release(workload, why, case.around.now_s) if has_condition(workload, names.QUOTA_RESERVED) else None
 
 
 def _started(case: Case) -> Next:

@@ -57,6 +57,7 @@ class Engine:
         self._reviews: Heap[str] = Heap()
         self._asked: dict[str, tuple[Effect, ...]] = {}
         self._said: dict[str, Reason] = {}
+        self._put_off: dict[str, float] = {}  # whose admission the server would not have, and until when
 
     # What the API shows.
 
@@ -110,6 +111,8 @@ class Engine:
                 self.workload_removed(known.key, now_s)
             elif 0 < found.revision < known.revision:
                 return []  # an old version, shown late
+            elif found.revision != known.revision:
+                self._put_off.pop(found.key, None)  # somebody wrote to it: the server may have it now
         self._remember(found)
         self._promises.see(found)
         return self._examine(found, now_s)
@@ -127,6 +130,7 @@ class Engine:
         self._reviews.discard(key)
         self._asked.pop(key, None)
         self._said.pop(key, None)
+        self._put_off.pop(key, None)
         self._release(key)
         return []
 
@@ -136,8 +140,11 @@ class Engine:
         """The write was done, and this is the version it made; 0 if versions cannot be compared."""
         self._promises.written(effect.key, effect.uid, revision, isinstance(effect, Evict))
 
-    def refused(self, effect: Effect, now_s: float) -> Effects:
-        """The write will not be done: what it was to tell is to be told again, what it gave is free again."""
+    def refused(self, effect: Effect, now_s: float, until_s: float | None = None) -> Effects:
+        """The write will not be done: what it was to tell is to be told again, what it gave is free again. ``until_s``:
+        not before then, for the server would not have it; others get their turn meanwhile."""
+        if until_s is not None:
+            self._put_off[effect.key] = until_s
         self._asked.pop(effect.key, None)
         self._said.pop(effect.key, None)
         self._promises.take_back(effect.key, effect.uid, isinstance(effect, Evict))
@@ -225,6 +232,8 @@ class Engine:
 
     def _examine(self, workload: Workload, now_s: float) -> Effects:
         holds = self._settle(workload, now_s)
+        if not holds and self._is_put_off(workload, now_s):
+            return []
         effects = [] if workload.key in self._promises.given else self._review(workload, now_s)
         if holds or workload.is_finished or workload.is_terminating:
             self._leave(workload.key)
@@ -242,6 +251,15 @@ class Engine:
             self._cycle.forget(workload.key)
         self.queueing.add(waiter)
         return effects
+
+    def _is_put_off(self, workload: Workload, now_s: float) -> bool:
+        until_s = self._put_off.get(workload.key)
+        if until_s is None or until_s <= now_s:
+            self._put_off.pop(workload.key, None)
+            return False
+        self._leave(workload.key)
+        self.queueing.block(workload.key, Reason(""), (), until_s, _order(workload))
+        return True
 
     def _settle(self, workload: Workload, now_s: float) -> bool:
         """The book says what the API shows, or was promised; whether that is anything."""
@@ -308,8 +326,7 @@ class Engine:
         self._leave(workload.key)
         if blocker is None:
             return []
-        order = (-workload.priority, workload.created_s, workload.uid)
-        self.queueing.block(workload.key, blocker.reason, blocker.topics, blocker.until_s, order)
+        self.queueing.block(workload.key, blocker.reason, blocker.topics, blocker.until_s, _order(workload))
         reason, shown = blocker.reason, workload.conditions.get(names.QUOTA_RESERVED)
         if not reason.reason or self._said.get(workload.key) == reason:
             return []
@@ -348,3 +365,8 @@ class Engine:
         if freed:
             tree = self.book.tree_of(queue)
             self.queueing.wake([("freed", tree, *fr) for fr in sorted(freed)])
+
+
+def _order(workload: Workload) -> tuple[int, float, str]:
+    """Among those who may not wait."""
+    return -workload.priority, workload.created_s, workload.uid

@@ -16,7 +16,7 @@ import msgspec
 from headgate.kube.resource import NAMESPACES, Resource
 from headgate.kube.revisions import revision_of
 from headgate.owners.contract import WHOLE, Again, Controller, Done, Interest, Steps, Verdict, Wake, one_by_one
-from headgate.owners.effects import Answer, Effect, Get, Patch, Together
+from headgate.owners.effects import UNREACHABLE, Answer, Effect, Get, Patch, Together
 from headgate.owners.latest import Latest
 from headgate.owners.served import Served
 from headgate.quota import effects, names
@@ -31,10 +31,11 @@ from headgate.quota.kinds.names import (
     WORKLOADS,
 )
 from headgate.quota.metrics.board import QuotaMetrics
-from headgate.quota.serving import reports
+from headgate.quota.serving import refusals, reports
 from headgate.quota.serving.asked import Asked
 from headgate.quota.serving.census import Census, Place, Standing, State
 from headgate.quota.serving.overdue import PAUSE_S, Overdue
+from headgate.quota.serving.refusals import Refusals
 from headgate.quota.serving.writing import write_of
 from headgate.quota.workload import Workload, usage_of
 
@@ -74,6 +75,7 @@ class Quota(Controller):
         self._workloads: Final[Latest[str]] = Latest()  # by namespace/name
         self._queues: Final[dict[Place, Object]] = {}
         self._asked: Final = Asked()
+        self._refusals: Final = Refusals()
         self._overdue: Final = Overdue()
         self._below: Final[dict[str, dict[str, None]]] = {}  # local queues by cluster queue
         self._above: Final[dict[str, str]] = {}  # the other way round
@@ -127,6 +129,7 @@ class Quota(Controller):
             if self._workloads.remove(key, uid) is None:
                 return ()  # another one has its name by now
             self._asked.drop(key)
+            self._refusals.forget(key)
             self._metrics.heard(None, self._engine.workloads.get(key), None, now_s)
         elif resource in (CLUSTER_QUEUES, LOCAL_QUEUES):
             self._queues.pop(_place(resource, key), None)
@@ -251,6 +254,7 @@ class Quota(Controller):
         if not answer.ok:
             return (yield from self._not_written(key, wanted, answer))
         self._asked.forget(key, wanted)
+        self._refusals.forget(key)
         if known is not None:
             self._metrics.wrote(workload, known, wanted, answer.now_s)
         yield from one_by_one(write.events)
@@ -276,13 +280,18 @@ class Quota(Controller):
         live = yield Get(WORKLOADS, namespace, name)
         if not live.ok and not live.missing:
             return Again(refusal.message)
-        if live.ok and not refusal.conflict and not refusal.unknown:
-            # The server will not have it: say so in the log by trying again, later each time.
-            return Again(refusal.message)
+        known, until_s = self._workloads.get(key), None
+        if live.ok and not refusal.conflict and known is not None and revision_of(live.body) == revision_of(known):
+            # It was not heard, or the server will not have it, or cannot: it is tried again, later each time.
+            gives = any(isinstance(effect, effects.Admit) for effect in wanted)
+            if not gives or refusal.status == UNREACHABLE:
+                return Again(refusal.message)
+            until_s = live.now_s + self._refusals.wait_s(key)
+            yield refusals.told(known, refusal.message)
         self._asked.forget(key, wanted)
         wakes = list(self._seen(live.body, live.now_s)) if live.ok else []
         for effect in wanted:
-            wakes += self._later(self._engine.refused(effect, live.now_s))
+            wakes += self._later(self._engine.refused(effect, live.now_s, until_s))
         return Done([*wakes, *self._more(key), Wake(_CYCLE)])
 
     def _more(self, key: str) -> list[Wake]:

@@ -1,0 +1,208 @@
+"""Jobs in queues with what users do to them: each mistake is told where its owner looks, and the others go on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from headgate.jobs.builtin import JOB
+from headgate.jobs.workload import workload_name
+from headgate.owners.effects import Answer, Create, Effect
+from headgate.quota.kinds.names import WORKLOADS as WORKLOAD
+from kueueing import a_cluster_queue, a_local_queue, a_workload
+from unit.jobs.test_managed_jobs import (
+    API,
+    JOBS,
+    PODS,
+    QUEUE,
+    WORKLOADS,
+    a_job,
+    a_world,
+    add,
+    has,
+    is_complete,
+    job,
+    made,
+    queueing,
+    reasons,
+    running,
+    workload,
+)
+from unit.owners.kubelet import ENDS
+from unit.owners.world import World
+
+LOCAL_QUEUES = f"{API}/namespaces/ns/localqueues"
+
+
+def another_queue(world: World, name: str = "other") -> None:
+    made(world.server, f"{API}/clusterqueues", queueing("ClusterQueue", a_cluster_queue(name, {"default": {"cpu": 1}})))
+    made(world.server, LOCAL_QUEUES, queueing("LocalQueue", a_local_queue(name, name)))
+
+
+def said(world: World, reason: str) -> list[str]:
+    return [each.message for each in world.emitted if each.reason == reason]
+
+
+def end_pods(world: World) -> None:
+    for each in world.server.get(PODS).body["items"]:
+        world.server.patch(f"{PODS}/{each['metadata']['name']}", {"metadata": {"annotations": {ENDS: "Succeeded"}}})
+
+
+def test_a_job_that_was_put_out_of_its_queue_may_go_to_another_one() -> None:
+    world = a_world()
+    another_queue(world)
+    add(world, "a")
+    world.advance(2)
+    world.server.patch(f"{API}/clusterqueues/cq", {"spec": {"stopPolicy": "HoldAndDrain"}})
+    world.advance(2)
+    assert running(world) == []
+    assert has(world, "a", "Evicted")
+    assert world.server.patch(f"{JOBS}/a", {"metadata": {"labels": {QUEUE: "other"}}}).status == 200
+    world.advance(5)
+    assert running(world) == ["a"]
+    found = workload(world, "a")
+    assert found is not None
+    assert found["status"]["admission"]["clusterQueue"] == "other"
+
+
+def test_a_job_that_came_in_running_while_nobody_was_asked_is_stopped_and_gets_its_turn() -> None:
+    world = a_world(is_asked=False)
+    add(world, "a")
+    world.advance(2)
+    add(world, "b", ends=True)
+    assert running(world) == ["a", "b"]
+    world.advance(2)
+    assert running(world) == ["a"]
+    end_pods(world)
+    world.advance(5)
+    assert is_complete(world, "b")
+    assert has(world, "b", "Finished")
+
+
+def test_a_queue_name_that_no_queue_can_have_is_told_to_the_user_and_stops_nobody() -> None:
+    world = a_world(is_asked=False)
+    body = a_job("bad")
+    body["metadata"]["labels"][QUEUE] = "Not_A_Queue"
+    made(world.server, JOBS, body)
+    add(world, "a")
+    world.advance(20)
+    assert running(world) == ["a"]
+    (told,) = said(world, "ErrWorkloadCompose")
+    assert 'spec.queueName: Invalid value: "Not_A_Queue"' in told
+    assert world.server.patch(f"{JOBS}/bad", {"metadata": {"labels": {QUEUE: "lq"}}}).status == 200
+    end_pods(world)
+    world.advance(120)
+    assert "bad" in running(world)
+
+
+@pytest.mark.parametrize(("code", "text"), [(422, "spec.podSets[0].template: Invalid value"), (500, "no webhook")])
+def test_a_job_whose_workload_the_server_refuses_is_told_why_and_gets_one_when_it_may(code: int, text: str) -> None:
+    world = a_world()
+    tries: list[float] = []
+
+    def refuse(effect: Effect) -> Answer | None:
+        if not isinstance(effect, Create) or effect.resource != WORKLOAD or "bad" not in effect.obj["metadata"]["name"]:
+            return None
+        tries.append(world.server.epoch_s)
+        return Answer(code, {"message": text}, world.server.epoch_s)
+
+    world.refuse = refuse
+    add(world, "bad")
+    add(world, "good")
+    world.advance(300)
+    assert running(world) == ["good"]
+    assert len(tries) < 40, "later each time"
+    assert said(world, "ErrWorkloadCompose") == ([text] if code == 422 else [])
+    world.refuse = lambda effect: None
+    end_pods(world)
+    world.advance(200)
+    assert running(world) == ["bad", "good"]
+
+
+def test_somebody_elses_workload_of_our_name_starts_nothing_even_if_it_is_admitted() -> None:
+    world = a_world(cpu=2)
+    body = a_job("a")
+    made(world.server, JOBS, body)
+    name = workload_name(JOB, job(world, "a"))
+    made(world.server, WORKLOADS, queueing("Workload", a_workload(name, cpu=1)))
+    add(world, "b")
+    world.advance(20)
+    assert running(world) == ["b"]
+    assert said(world, "ErrWorkloadCompose") == [f"Workload ns/{name} is somebody else's"]
+    assert world.server.delete(f"{WORKLOADS}/{name}").status == 200
+    world.advance(120)
+    assert running(world) == ["a", "b"]
+
+
+@pytest.mark.parametrize("path", [f"{LOCAL_QUEUES}/lq", f"{API}/clusterqueues/cq"])
+def test_a_job_whose_queue_is_deleted_runs_to_its_end_and_the_next_one_says_what_is_missing(path: str) -> None:
+    world = a_world()
+    add(world, "a")
+    world.advance(2)
+    assert world.server.delete(path).status == 200
+    world.server.patch(path, {"metadata": {"finalizers": None}})
+    add(world, "b")
+    world.advance(5)
+    assert running(world) == ["a"]
+    assert "doesn't exist" in _message(workload(world, "b"))
+    end_pods(world)
+    world.advance(5)
+    assert is_complete(world, "a")
+    assert has(world, "a", "Finished")
+
+
+def test_a_workload_that_somebody_gives_other_pods_is_put_right_or_made_anew() -> None:
+    world = a_world(is_asked=False)
+    add(world, "a", cpu="3")
+    world.advance(2)
+    found = workload(world, "a")
+    assert found is not None
+    (pods,) = found["spec"]["podSets"]
+    path = f"{WORKLOADS}/{found['metadata']['name']}"
+    world.server.patch(path, {"spec": {"podSets": [{**pods, "count": 7}]}})
+    world.advance(5)
+    again = workload(world, "a")
+    assert again is not None
+    assert again["spec"]["podSets"][0]["count"] == 1
+    assert running(world) == []
+
+
+def test_a_finalizer_that_somebody_takes_off_is_no_reason_to_wait_for_it() -> None:
+    world = a_world()
+    add(world, "a")
+    world.advance(2)
+    found = workload(world, "a")
+    assert found is not None
+    world.server.patch(f"{WORKLOADS}/{found['metadata']['name']}", {"metadata": {"finalizers": None}})
+    assert world.server.delete(f"{JOBS}/a", {"propagationPolicy": "Background"}).status == 200
+    add(world, "b")
+    world.advance(10)
+    assert running(world) == ["b"]
+    assert workload(world, "a") is None
+
+
+def test_a_job_that_is_said_to_be_finished_by_hand_frees_its_quota_and_nobody_runs_twice() -> None:
+    world = a_world()
+    add(world, "a")
+    world.advance(2)
+    found = workload(world, "a")
+    assert found is not None
+    done = {
+        "type": "Finished",
+        "status": "True",
+        "reason": "ByHand",
+        "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
+    told = {"status": {"conditions": [*found["status"]["conditions"], done]}}
+    world.server.patch(f"{WORKLOADS}/{found['metadata']['name']}/status", told)
+    add(world, "b", ends=True)
+    world.advance(10)
+    assert is_complete(world, "b")
+    assert reasons(world).count("Started") == 2
+
+
+def _message(found: Any) -> str:
+    told = {each["type"]: each for each in found["status"]["conditions"]}
+    return str(told["QuotaReserved"]["message"])
