@@ -58,6 +58,8 @@ from headgate.store.shell import Committer
 
 # The documentation block of RFC 5737: it stands for "this server" where loopback is not allowed.
 _UNROUTED: Final = "192.0.2.1"
+_QUEUEING: Final = frozenset({"scheduler", "quota", "jobs"})
+"""The components that have kinds of their own."""
 
 Say = Callable[[str], None]
 
@@ -144,12 +146,12 @@ async def _write_first_objects(plan: Plan, api: Api, served: Served, port: int) 
     with api.webhooks.asleep():
         await bootstrap.create_missing(first, bootstrap_objects(_address(plan.host), port, today))
         await bootstrap.bring_up_to_date(first, default_policy(), reconcile)
-        if "scheduler" in plan.components:
+        if plan.components & _QUEUEING:
             await _write_queues(served.client(installing.MANAGER))
 
 
 async def _write_queues(client: Transport) -> None:
-    """The kinds that our scheduler serves, also in a folder that is older than they are."""
+    """The kinds that we serve, also in a folder that is older than they are."""
     for done in await bring(client, both=True):
         _checked(done)
     _checked(await carry_out(client, installing.create_missing(QUEUES, FIRST_QUEUES)))
