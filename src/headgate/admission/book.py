@@ -71,7 +71,7 @@ class Book:
             if not self._groups[queue]:
                 del self._groups[queue]
 
-    def get(self, resource: Resource, namespace: str, name: str) -> Object | None:
+    def get(self, resource: Resource, namespace: str, name: str, uid: str = "") -> Object | None:
         return self._objects.get((resource, namespace if resource.namespaced else "", name))
 
     @property
@@ -91,8 +91,10 @@ class Reading:
         self._book: Final = book
         self._asked: Final = asked
 
-    def get(self, resource: Resource, namespace: str, name: str) -> Object | None:
+    def get(self, resource: Resource, namespace: str, name: str, uid: str = "") -> Object | None:
         found = self._book.get(resource, namespace, name)
+        if found is not None and uid and found["metadata"].get("uid") != uid:
+            found = None  # made anew, and the watch is that moment behind
         key = (resource, namespace if resource.namespaced else "", name)
         if found is None and key not in self._asked:
             self.missed.append(key)

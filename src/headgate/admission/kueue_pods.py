@@ -18,7 +18,7 @@ from headgate.jobs.pods.rules import problems_of_changed_pod, problems_of_new_po
 from headgate.jobs.pods.shape import is_managed, role_of
 from headgate.jobs.template_rules import STATEFUL_SET_WORD
 from headgate.jobs.workload import name_of_workload, queue_of
-from headgate.kube.errors import aggregate
+from headgate.kube.errors import aggregate, quote
 from headgate.kube.features import without_pods
 from headgate.kube.references import controller_of
 from headgate.kube.resource import STATEFUL_SETS
@@ -71,15 +71,18 @@ def _join_parent(draft: Draft, request: Request, view: View) -> str:
     if annotations_of(request.obj)[names.SUSPENDING_PARENT] != STATEFUL_SET_WORD:
         return ""
     owner = controller_of(request.obj) or {}
-    found = view.get(STATEFUL_SETS, request.namespace, str(owner.get("name", "")))
-    if found is None or found["metadata"].get("uid") != owner.get("uid"):
-        return f"the StatefulSet {owner.get('name')!r} that it waits for is not known"
+    name, uid = str(owner.get("name", "")), str(owner.get("uid", ""))
+    found = view.get(STATEFUL_SETS, request.namespace, name, uid)
+    if found is None or found["metadata"].get("uid") != uid:
+        return f"the StatefulSet {quote(name)} that it waits for is not known"
     replicas = (found.get("spec") or {}).get("replicas", 1)
+    if not replicas:  # somebody makes its pods: what we heard last is too old to tell the size of the group
+        return f"how many replicas the StatefulSet {quote(name)} has is not known yet"
     draft.put_all(
         ANNOTATIONS,
         {
             names.POD_GROUP_NAME: name_of_workload(_STATEFUL_SET, found),
-            names.TOTAL_COUNT: str(max(replicas, 1)),
+            names.TOTAL_COUNT: str(replicas),
             names.FAST_ADMISSION: "true",
             names.SERVING: "true",
         },

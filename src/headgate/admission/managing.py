@@ -13,7 +13,7 @@ from headgate.jobs.ancestors import Unsure, known_ancestors, managed_ancestor
 from headgate.jobs.names import DEFAULT_QUEUE
 from headgate.jobs.workload import queue_of
 from headgate.kube.references import controller_of, group_kind_of
-from headgate.kube.resource import NAMESPACES
+from headgate.kube.resource import NAMESPACES, Resource
 from headgate.quota.kinds.names import LOCAL_QUEUES
 
 
@@ -40,7 +40,15 @@ def queue_for(request: Request, policy: Policy, view: View) -> str | Unsure | No
 def ancestor(request: Request, policy: Policy, view: View) -> Object | Unsure | None:
     placed = {**request.obj, "metadata": {**request.obj.get("metadata", {}), "namespace": request.namespace}}
     known = known_ancestors(policy.jobs.kinds)
-    return managed_ancestor(placed, view.get, known, manages_all=policy.jobs.manages_all)
+    chain = [placed]
+
+    def find(resource: Resource, namespace: str, name: str) -> Object | None:
+        owner = controller_of(chain[-1]) or {}
+        found = view.get(resource, namespace, name, str(owner.get("uid", "")))
+        chain.append(found or {})
+        return found
+
+    return managed_ancestor(placed, find, known, manages_all=policy.jobs.manages_all)
 
 
 def has_known_controller(obj: Object, policy: Policy) -> bool:

@@ -42,7 +42,9 @@ class Policy(msgspec.Struct, frozen=True):
 class View(Protocol):
     """The cluster as the write finds it. What it returns must not be changed."""
 
-    def get(self, resource: Resource, namespace: str, name: str) -> Object | None: ...
+    def get(self, resource: Resource, namespace: str, name: str, uid: str = "") -> Object | None:
+        """``uid``: of the very one that is meant. Who may be late looks again when it knows but a namesake."""
+        ...
 
     @property
     def queues(self) -> Known:

@@ -32,7 +32,7 @@ class Opened:
         self._book: Final = book
         self._store: Final = store
 
-    def get(self, resource: Resource, namespace: str, name: str) -> Object | None:
+    def get(self, resource: Resource, namespace: str, name: str, uid: str = "") -> Object | None:
         if resource in WATCHED:
             return self._book.get(resource, namespace, name)
         item = self._store.peek(stored_as(resource), namespace if resource.namespaced else "", name)

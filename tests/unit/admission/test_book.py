@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from headgate.admission.book import Book, Reading
+from headgate.admission.kueue_pods import gate_new
+from headgate.admission.policy import Policy
+from headgate.admission.review import ALLOWED, Request
 from headgate.capacity.names import POD_GROUPS, QUEUES
-from headgate.kube.resource import NAMESPACES
+from headgate.kube.resource import JOBS, NAMESPACES
 
 
 def a_queue(name: str, parent: str = "") -> dict[str, Any]:
@@ -61,3 +64,33 @@ def test_a_reading_says_what_it_missed_and_takes_what_was_fetched() -> None:
     assert again.get(POD_GROUPS, "t", "g") == a_group("g", "a")
     assert again.get(QUEUES, "", "a") is None
     assert again.missed == []
+
+
+def a_job(uid: str) -> dict[str, Any]:
+    return {"metadata": {"name": "j", "namespace": "t", "uid": uid, "labels": {"kueue.x-k8s.io/queue-name": "lq"}}}
+
+
+def test_a_namesake_in_the_book_is_not_the_one_that_is_meant() -> None:
+    book = Book()
+    book.applied(JOBS, a_job("old"))
+    reading = Reading(book, {})
+    assert reading.get(JOBS, "t", "j", "new") is None
+    assert reading.missed == [(JOBS, "t", "j")]
+    again = Reading(book, {(JOBS, "t", "j"): a_job("new")})
+    assert again.get(JOBS, "t", "j", "new") == a_job("new")
+    assert again.missed == []
+
+
+def test_a_pod_of_a_job_that_was_made_anew_is_asked_about_before_it_counts_as_standing_alone() -> None:
+    book = Book()
+    book.applied(NAMESPACES, {"metadata": {"name": "t"}})
+    book.applied(JOBS, a_job("old"))
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "new", "controller": True}
+    labels = {"kueue.x-k8s.io/queue-name": "lq"}
+    pod = {"metadata": {"name": "p", "labels": labels, "ownerReferences": [owner]}, "spec": {}}
+    asked = Request("CREATE", "pods", "t", "p", obj=pod)
+    policy = Policy(frozenset(), suspends_jobs=True)
+    first = Reading(book, {})
+    gate_new(asked, policy, first)
+    assert (JOBS, "t", "j") in first.missed
+    assert gate_new(asked, policy, Reading(book, {(JOBS, "t", "j"): a_job("new")})) == ALLOWED

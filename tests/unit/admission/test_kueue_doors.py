@@ -151,7 +151,14 @@ def test_a_pod_of_a_stateful_set_that_nobody_knows_is_refused_until_somebody_doe
     stranger = {**owner, "metadata": {**owner["metadata"], "uid": "another"}}
     refused = server.post(collection("Pod"), queued("Pod", "a-0", owner=stranger, annotations={PARENT: "statefulset"}))
     assert refused.status == 403
-    assert "the StatefulSet 'a' that it waits for is not known" in refused.body["message"]
+    assert 'the StatefulSet "a" that it waits for is not known' in refused.body["message"]
+
+
+def test_a_stateful_set_of_nobody_says_no_size() -> None:
+    server = a_server()
+    owner = create(server, "StatefulSet", replicas=0)
+    refused = server.post(collection("Pod"), queued("Pod", "a-0", owner=owner, annotations={PARENT: "statefulset"}))
+    assert 'how many replicas the StatefulSet "a" has is not known yet' in refused.body["message"]
 
 
 # -- who belongs to somebody that waits ----------------------------------------------------------------------------

@@ -115,7 +115,7 @@ def test_w9_a_pod_that_has_its_node_gets_no_gate() -> None:
 
 def test_w10_nothing_but_the_pod_is_needed_to_gate_it() -> None:
     class Blind(SmallView):
-        def get(self, resource: Resource, namespace: str, name: str) -> Object | None:
+        def get(self, resource: Resource, namespace: str, name: str, uid: str = "") -> Object | None:
             raise AssertionError(f"asked for {resource.plural} {name}")
 
         @property
