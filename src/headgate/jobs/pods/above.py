@@ -42,8 +42,8 @@ class Above:
         self._objects.pop((resource, namespace, name), None)
         return self._askers.pop((resource, namespace, name), ())
 
-    def held_by(self, pod: Object, key: Key) -> str | None:
-        """Who holds it back, itself or from above. Whose owner is not known yet waits for that: it comes."""
+    def held_by(self, pod: Object, key: Key) -> str | Unsure | None:
+        """Who holds it back, itself or from above; or why nobody can say."""
         own = gate_of(pod)
         if own is not None:
             return own
@@ -54,7 +54,7 @@ class Above:
             return self._objects.get(asked[-1])
 
         found = managed_ancestor(pod, find, self._known, manages_all=self._manages_all)
-        gate = found.message if isinstance(found, Unsure) else gate_of(found) if found is not None else None
+        gate = found if isinstance(found, Unsure) else gate_of(found) if found is not None else None
         if gate is not None:
             for place in asked:
                 self._askers.setdefault(place, {})[key] = None

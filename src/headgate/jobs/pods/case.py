@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
+from headgate.jobs.ancestors import Unsure
 from headgate.jobs.kind import at
 from headgate.jobs.plan import Wait, has_condition
 from headgate.jobs.pods.unit import Unit
@@ -27,7 +28,7 @@ class Around(msgspec.Struct, frozen=True):
     flavors: Mapping[str, ResourceFlavor]
     classes: Classes
     release: Release
-    held_by: Callable[[Object], str | None]
+    held_by: Callable[[Object], str | Unsure | None]
     holding: bool
     now_s: float
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Sequence
 from typing import Any, Final
 
-from headgate.jobs.ancestors import known_ancestors
+from headgate.jobs.ancestors import Unsure, known_ancestors
 from headgate.jobs.metrics import JobMetrics
 from headgate.jobs.names import ADMISSION_GATE, POD_PRIORITY_CLASSES
 from headgate.jobs.plan import Wait, has_condition, next_for_orphan
@@ -18,10 +18,10 @@ from headgate.jobs.pods.case import Around, Sleep, Unseen
 from headgate.jobs.pods.composing import workload_name
 from headgate.jobs.pods.member import Member
 from headgate.jobs.pods.plan import next_for_unit
-from headgate.jobs.pods.roster import Key, Roster, is_of_group
+from headgate.jobs.pods.roster import STRAY, Key, Roster, is_of_group
 from headgate.jobs.pods.shape import is_gated
 from headgate.jobs.pods.unit import Unit
-from headgate.jobs.pods.writing import tell
+from headgate.jobs.pods.writing import let_go, tell
 from headgate.jobs.release import release_of_pods
 from headgate.jobs.settings import DEFAULT, JobSettings
 from headgate.jobs.workload import Classes
@@ -128,6 +128,8 @@ class ManagedPods(Controller):
         if len(mine) < len(workloads):
             return (yield from self._orphaned(key, [each for each in workloads if each not in mine], now_s))
         unit = Unit(key, tuple(members))
+        if key[0] == STRAY:
+            return (yield from self._do(unit, let_go(members)))
         step = next_for_unit(unit, mine, self._around(key, now_s))
         self.metrics.held(key, "Pod", step.gate if isinstance(step, Wait) else "", seconds(unit.first.created))
         if isinstance(step, Unseen):
@@ -184,7 +186,7 @@ class ManagedPods(Controller):
                 yield from self._seen(write, answer)
                 continue
             yield from self._seen(write, answer)
-            if answer.conflict and not isinstance(write, Create):
+            if (answer.conflict or answer.missing) and not isinstance(write, Create):
                 done += 1  # it is something else by now: decided anew
             else:
                 refused = refused or (yield from self._refused(unit, write, answer))
@@ -246,7 +248,7 @@ class ManagedPods(Controller):
                 yield from self._say(unit, Wait("WorkloadNameConflict", f"{text}; this pod group cannot be admitted"))
             else:
                 yield from self._say(unit, Wait("ErrWorkloadCompose", message))
-        elif isinstance(write, Patch) and write.resource == PODS and answer.status in (403, 422):
+        elif isinstance(write, Patch) and "schedulingGates" in write.body.get("spec", ()) and not answer.unknown:
             yield from self._say(unit, Wait("FailedToStart", f"pod '{write.name}': {message}"))
         return message
 
@@ -264,7 +266,7 @@ class ManagedPods(Controller):
     def _around(self, key: Key, now_s: float) -> Around:
         classes = Classes(self._classes[PRIORITY_CLASSES], self._classes[POD_PRIORITY_CLASSES])
 
-        def held_by(pod: Object) -> str | None:
+        def held_by(pod: Object) -> str | Unsure | None:
             return self._above.held_by(pod, key) if self._gating else None
 
         return Around(self._flavors, classes, self._release, held_by, self._holding, now_s)

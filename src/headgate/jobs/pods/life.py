@@ -6,6 +6,7 @@ A pod cannot be suspended: to stop it is to delete it. Its user replaces it, and
 from __future__ import annotations
 
 from headgate.jobs import writing as of_jobs
+from headgate.jobs.ancestors import NOT_FOUND, Unsure
 from headgate.jobs.plan import GATED, Wait, is_kept, is_leaving, next_for_orphan
 from headgate.jobs.pods import composing, writing
 from headgate.jobs.pods.case import ENOUGH, Case, Next, Object, Sleep, Unseen
@@ -61,9 +62,13 @@ def deleted(case: Case) -> Next:
 
 def held(case: Case) -> Next:
     """No Workload while somebody holds one of them back. Who was admitted before is not put out."""
-    gates = {gate: None for each in case.unit.filling if (gate := case.around.held_by(each.pod)) is not None}
-    if not gates or case.has(names.QUOTA_RESERVED):
+    holders = {case.around.held_by(each.pod): None for each in case.unit.filling}
+    gates = [each for each in holders if isinstance(each, str)]
+    unsure = next((each for each in holders if isinstance(each, Unsure)), None)
+    if (unsure is None and not gates) or case.has(names.QUOTA_RESERVED):
         return None
+    if unsure is not None and not gates:  # an owner that is not known yet comes, and wakes its pods
+        return ENOUGH if unsure.reason == NOT_FOUND else Wait(unsure.reason, unsure.message)
     if case.workload is not None:
         return (writing.drop(case.workload),)
     by = ", ".join(sorted(gates))

@@ -1,14 +1,14 @@
 """Managed pods and their Workloads as far as they are known: a pod alone, or all pods of a group, under one key.
 
 What the server answered to our own writes counts as heard: older news change nothing, and what is gone stays gone,
-however late an answer comes. Pods that are not managed are not kept.
+however late an answer comes. Pods that are nobody's business here are not kept.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from headgate.jobs.names import IS_GROUP_WORKLOAD
+from headgate.jobs.names import IS_GROUP_WORKLOAD, MANAGED
 from headgate.jobs.pods.member import Member, read_member, trace
 from headgate.jobs.pods.shape import group_of, is_managed
 from headgate.kube.references import controller_of, group_kind_of
@@ -20,6 +20,8 @@ Key = tuple[str, str, str]
 
 POD: Final = "pod"
 GROUP: Final = "group"
+STRAY: Final = "stray"
+"""A pod that is not managed any more and still has our finalizer."""
 _REMEMBERED: Final = 10_000
 
 
@@ -58,10 +60,12 @@ class Roster:
         known = None if before is None else self._members[before][place[1]]
         if metadata["uid"] in self._gone or (known is not None and _is_late(known.pod, pod)):
             return []
-        if not is_managed(pod):
+        if not is_managed(pod) and MANAGED not in (metadata.get("finalizers") or ()):
             return [] if known is None else self.remove_pod(*place, known.uid, is_gone=False)
         group = group_of(pod)
         key = (GROUP, place[0], group) if group else (POD, *place)
+        if not is_managed(pod):
+            key = STRAY, *place
         member = read_member(pod)
         if before is not None and before != key:
             self._drop(before, place)

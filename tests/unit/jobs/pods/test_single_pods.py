@@ -80,6 +80,7 @@ def test_a_pod_that_is_not_managed_is_left_alone() -> None:
     world.advance(2)
     assert not workloads(world)
     assert started(world) == ["a"]
+    assert "finalizers" not in pods(world)["a"]["metadata"], "nobody would take it off later"
 
 
 def test_a_pod_that_runs_without_a_workload_is_told_why_and_ended() -> None:
