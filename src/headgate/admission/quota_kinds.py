@@ -13,6 +13,6 @@ from headgate.quota.kinds.rules import judge
 
 def validate(request: Request, policy: Policy, view: View) -> Answer:
     """Everything that is wrong, at once."""
-    verdict = judge(request.obj, request.old or None)
+    verdict = judge(request.obj, request.old or None, honours_gates=policy.features.admission_gated_by)
     refusal = aggregate(verdict.problems) if verdict.problems else ""
     return Answer(refusal=refusal, warnings=tuple(verdict.warnings))

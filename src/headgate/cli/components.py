@@ -68,7 +68,7 @@ async def _start_controllers(plan: Plan, served: Served, stack: contextlib.Async
 
 async def _start_quota(plan: Plan, served: Served, stack: contextlib.AsyncExitStack) -> None:
     served.meters.show_quota()
-    keep(stack, keep_quota(served.client("headgate-quota"), plan.features, served.meters))
+    keep(stack, keep_quota(served.client("headgate-quota"), plan.features, plan.jobs, served.meters))
 
 
 async def _start_jobs(plan: Plan, served: Served, stack: contextlib.AsyncExitStack) -> None:

@@ -51,6 +51,7 @@ from headgate.owners.volumes.ephemeral import EphemeralClaims
 from headgate.owners.volumes.protection import StorageProtection
 from headgate.owners.volumes.provisioner import HollowProvisioner
 from headgate.quota.engine import Settings
+from headgate.quota.readiness import PodsReady
 from headgate.quota.serving.controller import Quota
 
 USER_AGENT: Final = "kube-controller-manager"
@@ -107,9 +108,11 @@ async def keep_controlling(
     await keep_running(functools.partial(make_controllers, authority, features, patience), transport)
 
 
-async def keep_quota(transport: Transport, features: Features, meters: Meters) -> None:
+async def keep_quota(transport: Transport, features: Features, jobs: JobSettings, meters: Meters) -> None:
     """Gives quota to workloads until it is cancelled."""
-    settings = Settings(honours_gates=features.admission_gated_by)
+    patience = jobs.pods_ready_s
+    pods_ready = None if patience is None else PodsReady(timeout_s=patience, recovery_timeout_s=patience)
+    settings = Settings(honours_gates=features.admission_gated_by, pods_ready=pods_ready)
     try:
         await keep_running(lambda: [Quota(settings, meters.quota)], transport)
     finally:
@@ -138,8 +141,10 @@ async def stand_and_control(
     await _stand(LEASE, transport, lambda fenced: keep_controlling(authority, fenced, features), say)
 
 
-async def stand_for_quota(transport: Transport, features: Features, meters: Meters, say: Callable[[str], None]) -> None:
-    await _stand(QUOTA_LEASE, transport, lambda fenced: keep_quota(fenced, features, meters), say)
+async def stand_for_quota(
+    transport: Transport, features: Features, jobs: JobSettings, meters: Meters, say: Callable[[str], None]
+) -> None:
+    await _stand(QUOTA_LEASE, transport, lambda fenced: keep_quota(fenced, features, jobs, meters), say)
 
 
 async def stand_for_jobs(

@@ -14,6 +14,7 @@ from headgate.jobs.custom import parse_kinds
 from headgate.jobs.kind import JobKind
 from headgate.jobs.settings import MANAGED_NAMESPACES, JobSettings, Release, parse_quota_release
 from headgate.kube.labels import Selector, parse_selector
+from headgate.kube.timestamps import parse_duration
 from headgate.kube.yaml_lines import lines_of
 from headgate.kube.yaml_text import decode_yaml
 
@@ -30,6 +31,15 @@ def _release(context: click.Context, parameter: click.Parameter, value: str) -> 
     if isinstance(read, str):
         raise click.BadParameter(read)
     return read
+
+
+def _seconds(context: click.Context, parameter: click.Parameter, value: str | None) -> float | None:
+    if not value:
+        return None
+    nanos = parse_duration(value)
+    if isinstance(nanos, str) or nanos <= 0:
+        raise click.BadParameter(f"{value!r} is no time above zero: write one such as 5m or 90s")
+    return nanos / 10**9
 
 
 def read_kinds(text: bytes) -> tuple[JobKind, ...] | list[str]:
@@ -90,6 +100,13 @@ def job_options(command: Callable[..., None]) -> Callable[..., None]:
         metavar="FILE",
         help="Further kinds of jobs that wait in queues, as YAML (docs/job-kinds.md).",
     )
+    @click.option(
+        "--wait-for-pods-ready",
+        "pods_ready_s",
+        callback=_seconds,
+        metavar="DURATION",
+        help="Evict a workload whose pods are not all ready so long after it was admitted (5m). [default: never]",
+    )
     @functools.wraps(command)
     def wrapped(
         *args: Any,
@@ -97,9 +114,10 @@ def job_options(command: Callable[..., None]) -> Callable[..., None]:
         namespaces: Selector,
         quota_release: Mapping[str, Release],
         kinds: tuple[JobKind, ...],
+        pods_ready_s: float | None,
         **kwargs: Any,
     ) -> None:
-        settings = JobSettings(manages_all, namespaces, quota_release, (*BUILTIN, *kinds))
+        settings = JobSettings(manages_all, namespaces, quota_release, (*BUILTIN, *kinds), pods_ready_s)
         command(*args, job_settings=settings, **kwargs)
 
     return wrapped

@@ -296,9 +296,9 @@ async def _control(order: Order, transport: Transport) -> str:
 
 async def _give_quota(order: Order, transport: Transport, meters: Meters) -> str:
     if order.configuration.leader_election.leader_elect:
-        await stand_for_quota(transport, order.features, meters, click.echo)
+        await stand_for_quota(transport, order.features, order.jobs, meters, click.echo)
     else:
-        await keep_quota(transport, order.features, meters)
+        await keep_quota(transport, order.features, order.jobs, meters)
     return ""
 
 

@@ -16,7 +16,6 @@ from headgate.jobs.ancestors import NOT_FOUND, Unsure
 from headgate.jobs.gating import gate_of
 from headgate.jobs.kind import JobKind, Object, at, is_stopping, is_suspended, is_told_to_wait
 from headgate.jobs.matching import digest, has_counts, has_pod_sets, keeps_pod_sets
-from headgate.jobs.names import RESOURCE_IN_USE
 from headgate.jobs.placing import Unfit, placed
 from headgate.jobs.scope import Child, Scope
 from headgate.jobs.workload import (
@@ -380,7 +379,7 @@ def is_leaving(obj: Object) -> bool:
 
 
 def is_kept(workload: Object) -> bool:
-    return RESOURCE_IN_USE in (workload["metadata"].get("finalizers") or ())
+    return names.RESOURCE_IN_USE in (workload["metadata"].get("finalizers") or ())
 
 
 def _key(obj: Object) -> str:

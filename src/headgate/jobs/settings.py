@@ -29,12 +29,14 @@ MANAGED_NAMESPACES: Final = Selector(
 
 class JobSettings(msgspec.Struct, frozen=True):
     """``manages_all``: jobs without a queue's name wait, too. ``namespaces``: whose jobs are managed, by the labels of
-    the namespace. ``quota_release``: by integration; the feature gate says it for those that are not here."""
+    the namespace. ``quota_release``: by integration; the feature gate says it for those that are not here.
+    ``pods_ready_s``: how long pods of what was admitted may take until all are ready; None if nobody waits for that."""
 
     manages_all: bool = False
     namespaces: Selector = MANAGED_NAMESPACES
     quota_release: Mapping[str, Release] = {}
     kinds: tuple[JobKind, ...] = BUILTIN
+    pods_ready_s: float | None = None
 
 
 DEFAULT: Final = JobSettings()

@@ -20,12 +20,11 @@ from headgate.jobs.names import (
     PREBUILT_WORKLOAD,
     PRIORITY_CLASS,
     QUEUE_NAME,
-    RESOURCE_IN_USE,
 )
 from headgate.kube.references import controller_reference
 from headgate.kube.schema import GroupVersionKind
 from headgate.quota.kinds.names import API_VERSION
-from headgate.quota.names import ADMISSION_GATED_BY, GROUP, JOB_UID_LABEL
+from headgate.quota.names import ADMISSION_GATED_BY, GROUP, JOB_UID_LABEL, RESOURCE_IN_USE
 
 _MOST_NAME: Final = 253
 _HASH: Final = 5

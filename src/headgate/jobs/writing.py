@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import msgspec
 
 from headgate.jobs.kind import JobKind, Object, at, is_told_to_wait, put
-from headgate.jobs.names import COMPONENT, QUEUE_NAME, RESOURCE_IN_USE, STOPPING
+from headgate.jobs.names import COMPONENT, QUEUE_NAME, STOPPING
 from headgate.jobs.placing import merged, restored
 from headgate.kube import conditions
 from headgate.kube.references import controller_reference, owner_references
@@ -102,7 +102,7 @@ def delete(kind: JobKind, job: Object, workload: Object) -> Act:
 
 
 def release_finalizer(workload: Object) -> Act:
-    kept = [each for each in workload["metadata"].get("finalizers") or () if each != RESOURCE_IN_USE]
+    kept = [each for each in workload["metadata"].get("finalizers") or () if each != names.RESOURCE_IN_USE]
     return Act(patch_workload(workload, {"metadata": {"finalizers": kept or None, **guard(workload)}}))
 
 

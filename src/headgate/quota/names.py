@@ -10,6 +10,8 @@ from typing import Final
 GROUP: Final = "kueue.x-k8s.io"
 ADMISSION_GATED_BY: Final = f"{GROUP}/admission-gated-by"
 JOB_UID_LABEL: Final = f"{GROUP}/job-uid"
+RESOURCE_IN_USE: Final = f"{GROUP}/resource-in-use"
+"""The finalizer of Workloads whose job has not stopped, and of what quota stands on."""
 
 # Queueing strategies.
 STRICT_FIFO: Final = "StrictFIFO"

@@ -158,6 +158,12 @@ class World:
     def namespace_removed(self, name: str) -> bool:
         return self._namespaces.pop(name, None) is not None
 
+    def queues_of_flavor(self, name: str) -> frozenset[str]:
+        return frozenset(self._by_flavor.get(name, ()))
+
+    def queues_of_check(self, name: str) -> frozenset[str]:
+        return frozenset(self._by_check.get(name, ()))
+
     def _index(self, before: ClusterQueue | None, after: ClusterQueue | None) -> None:
         for index, listed in (
             (self._by_flavor, lambda queue: queue.flavors),

@@ -50,6 +50,7 @@ def a_world(cpu: int = 2, **spec: Any) -> Mortal:
     put(world, "clusterqueues", a_cluster_queue("cq", {"default": {"cpu": cpu}}, **spec))
     put(world, "localqueues", a_local_queue())
     world.advance(1)
+    world.writes = 0
     return world
 
 

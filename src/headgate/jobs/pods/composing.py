@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from headgate.jobs.names import IS_GROUP_WORKLOAD, RESOURCE_IN_USE
+from headgate.jobs.names import IS_GROUP_WORKLOAD
 from headgate.jobs.pods.member import Member
 from headgate.jobs.pods.unit import MOST_ROLES, Unit, by_role, disagreement
 from headgate.jobs.workload import Classes, gates_of, longest_s, name_of_workload, priority_by
 from headgate.kube.references import Reference, controller_reference
 from headgate.kube.schema import GroupVersionKind
 from headgate.quota.kinds.names import API_VERSION
-from headgate.quota.names import ADMISSION_GATED_BY, JOB_UID_LABEL
+from headgate.quota.names import ADMISSION_GATED_BY, JOB_UID_LABEL, RESOURCE_IN_USE
 
 Object = dict[str, Any]
 

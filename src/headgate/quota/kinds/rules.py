@@ -16,6 +16,7 @@ from headgate.kube.validation.values import immutable
 from headgate.quota.kinds import queue_rules
 from headgate.quota.kinds.conversion import convert
 from headgate.quota.kinds.flavor_rules import resource_flavor_problems
+from headgate.quota.kinds.gated_by import gate_changes, gate_problems
 from headgate.quota.kinds.lenient import Object, part
 from headgate.quota.kinds.names import API_VERSION
 from headgate.quota.kinds.unsupported import unsupported, warnings
@@ -54,23 +55,25 @@ _RULES: Final[dict[str, tuple[Rule, Change]]] = {
 }
 
 
-def judge(new: Object, old: Object | None) -> Verdict:
-    """``old``: what is replaced, if anything is."""
+def judge(new: Object, old: Object | None, *, honours_gates: bool = True) -> Verdict:
+    """``old``: what is replaced, if anything is. ``honours_gates``: the feature gate AdmissionGatedBy; while it is off
+    the annotation has no rules."""
     new = convert(new, API_VERSION)
     kind = str(new.get("kind"))
     rules = _RULES.get(kind)
     if rules is None:
         return Verdict()
-    problems = _standing(kind, new)
+    has_gates = honours_gates and kind == "Workload"
+    problems = _standing(kind, new, has_gates)
     if old:
         old = convert(old, API_VERSION)
         if problems:
-            before = set(map(str, _standing(kind, old)))
+            before = set(map(str, _standing(kind, old, has_gates)))
             problems = [each for each in problems if str(each) not in before]
-        problems += rules[1](new, old)
+        problems += rules[1](new, old) + (gate_changes(new, old) if has_gates else [])
     return Verdict(problems, warnings(kind, new))
 
 
-def _standing(kind: str, obj: Object) -> FieldErrors:
+def _standing(kind: str, obj: Object, has_gates: bool) -> FieldErrors:
     """What is wrong with it by itself."""
-    return unsupported(kind, obj) + _RULES[kind][0](obj)
+    return unsupported(kind, obj) + _RULES[kind][0](obj) + (gate_problems(obj) if has_gates else [])

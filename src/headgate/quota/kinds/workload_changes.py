@@ -10,7 +10,6 @@ from typing import Final
 from headgate.kube import conditions
 from headgate.kube.errors import FieldErrors, invalid, required, unfit
 from headgate.kube.validation.values import IMMUTABLE
-from headgate.quota.kinds.gated_by import gate_changes
 from headgate.quota.kinds.lenient import Object, part, parts, text, whole
 from headgate.quota.kinds.workload_rules import has_reservation
 from headgate.quota.names import ADMITTED, CHECK_READY
@@ -31,7 +30,7 @@ def workload_changes(new: Object, old: Object) -> FieldErrors:
     if _is_admitted(new) and _is_admitted(old) and whole(after, longest) != whole(before, longest):
         found.append(unfit(f"spec.{longest}", f"{longest} {_WHILE_RESERVED}"))
     found += _admission(part(new, "status"), part(old, "status"))
-    return found + _pod_set_updates(part(new, "status"), part(old, "status")) + gate_changes(new, old)
+    return found + _pod_set_updates(part(new, "status"), part(old, "status"))
 
 
 def _pod_sets(after: Object, before: Object) -> FieldErrors:

@@ -16,7 +16,6 @@ from headgate.kube.validation.labels import validate_labels
 from headgate.kube.validation.metadata import validate_annotations
 from headgate.kube.validation.pod.tolerations import validate_tolerations
 from headgate.kube.validation.values import NEGATIVE
-from headgate.quota.kinds.gated_by import gate_problems
 from headgate.quota.kinds.lenient import Object, part, parts, text, texts, whole
 from headgate.quota.names import QUOTA_RESERVED
 
@@ -39,7 +38,7 @@ def workload_problems(obj: Object) -> FieldErrors:
         found += _admission(spec, status)
     found += _reclaimable(spec, status)
     found += _checks(spec, status)
-    return found + gate_problems(obj)
+    return found
 
 
 def has_reservation(obj: Object) -> bool:

@@ -34,6 +34,7 @@ from headgate.quota.metrics.board import QuotaMetrics
 from headgate.quota.serving import refusals, reports
 from headgate.quota.serving.asked import Asked
 from headgate.quota.serving.census import Census, Place, Standing, State
+from headgate.quota.serving.guarding import GUARDED, Guarded, Guards
 from headgate.quota.serving.overdue import PAUSE_S, Overdue
 from headgate.quota.serving.refusals import Refusals
 from headgate.quota.serving.writing import write_of
@@ -78,6 +79,7 @@ class Quota(Controller):
         self._refusals: Final = Refusals()
         self._overdue: Final = Overdue()
         self._below: Final[dict[str, dict[str, None]]] = {}  # local queues by cluster queue
+        self._guards: Final = Guards(self._engine, self._census)
         self._above: Final[dict[str, str]] = {}  # the other way round
         self._applied: Final[dict[Resource, Callable[[Object, float], Effects]]] = {
             RESOURCE_FLAVORS: self._engine.flavor_applied,
@@ -121,7 +123,8 @@ class Quota(Controller):
         if resource in (CLUSTER_QUEUES, LOCAL_QUEUES):
             self._queues[_place(resource, _key(obj))] = obj
         asked = self._applied[resource](obj, now_s)
-        return [*self._later(asked), *self._reported(resource, _key(obj)), Wake(_CYCLE)]
+        guarded = [Wake(self._guards.put(resource, obj))] if resource in GUARDED else []
+        return [*self._later(asked), *self._reported(resource, _key(obj)), *guarded, *self._unused(), Wake(_CYCLE)]
 
     def removed(self, resource: Resource, namespace: str, name: str, uid: str, now_s: float) -> Iterable[Wake]:
         key = f"{namespace}/{name}" if namespace else name
@@ -135,7 +138,9 @@ class Quota(Controller):
             self._queues.pop(_place(resource, key), None)
             self._metrics.queue_gone(_place(resource, key))
         asked = self._removed[resource](key, now_s)
-        return [*self._later(asked), *self._reported(resource, key), Wake(_CYCLE)]
+        if resource in GUARDED:
+            self._guards.remove(resource, name)
+        return [*self._later(asked), *self._reported(resource, key), *self._unused(), Wake(_CYCLE)]
 
     def synced(self, resource: Resource, revision: str, now_s: float) -> Iterable[Wake]:
         if resource != WORKLOADS:
@@ -206,7 +211,7 @@ class Quota(Controller):
 
     # -- work ------------------------------------------------------------------------------------------------------
 
-    def work(self, key: _Cycle | _Writes | _Reports, now_s: float) -> Steps:
+    def work(self, key: _Cycle | _Writes | _Reports | Guarded, now_s: float) -> Steps:
         match key:
             case _Cycle():
                 yield from ()
@@ -215,6 +220,8 @@ class Quota(Controller):
                 return (yield from self._write(workload, now_s))
             case _Reports():
                 return (yield from self._report(now_s))
+            case Guarded():
+                return (yield from self._guard(key))
 
     def _decide(self, now_s: float) -> Verdict:
         is_attempt, began_s = bool(self._engine.queueing.ready()), self._metrics.clock()
@@ -272,7 +279,10 @@ class Quota(Controller):
         before = self._engine.workloads.get(key)
         asked = self._engine.workload_applied(workload, now_s)
         self._metrics.heard(workload, before, self._engine.workloads.get(key), now_s)
-        return [*self._later(asked), *self._reported(WORKLOADS, key), Wake(_CYCLE)]
+        return [*self._later(asked), *self._reported(WORKLOADS, key), *self._unused(), Wake(_CYCLE)]
+
+    def _unused(self) -> list[Wake]:
+        return [Wake(each) for each in self._guards.leaving()]
 
     def _not_written(self, key: str, wanted: Effects, refusal: Answer) -> Generator[Effect, Answer, Verdict]:
         """Ask what is there now; if that is another version, everything is decided anew from it."""
@@ -296,6 +306,17 @@ class Quota(Controller):
 
     def _more(self, key: str) -> list[Wake]:
         return [Wake(_Writes(key), self._asked.after_s(key))] if key in self._asked else []
+
+    def _guard(self, guarded: Guarded) -> Steps:
+        write = self._guards.next(guarded)
+        if write is None:
+            return Done()
+        answer = yield write
+        if answer.ok:
+            self._guards.answered(guarded, answer)
+            return Done([Wake(guarded)])
+        # What changed meanwhile is told.
+        return Done() if answer.missing or answer.conflict else Again(answer.message)
 
     def _report(self, now_s: float) -> Steps:
         wanted = {}
