@@ -134,14 +134,18 @@ class Queueing:
             return 0
         return sum(len(group) for shape, group in line.groups.items() if shape not in line.failed)
 
-    def parked_by_local_queue(self) -> Counter[str]:
-        """How many are parked, by the key of their LocalQueue."""
-        return Counter(
-            self._waiters[key].workload.queue_key
-            for line in self._lines.values()
-            for shape in line.failed
-            for key in line.groups[shape]
-        )
+    def parked(self, queue: str) -> int:
+        line = self._lines.get(queue)
+        return 0 if line is None else sum(len(line.groups[shape]) for shape in line.failed)
+
+    def parked_by_local_queue(self, queue: str) -> dict[str, int]:
+        """How many are parked, by the key of their LocalQueue. Costs those who are."""
+        line = self._lines.get(queue)
+        if line is None:
+            return {}
+        parked = (self._waiters[key].workload for shape in line.failed for key in line.groups[shape])
+        counts = Counter((each.namespace, each.queue) for each in parked)
+        return {f"{namespace}/{name}": count for (namespace, name), count in counts.items()}
 
     def head(self, queue: str) -> Waiter | None:
         line = self._lines.get(queue)

@@ -105,6 +105,18 @@ def test_gauges_say_who_waits_who_holds_and_what_there_is() -> None:
     assert read[f"kueue_local_queue_unadmitted_workloads{{{LQ},{CQ},{why.format('ExceedsMaxQuota')}}}"] == 1
 
 
+def test_those_who_wait_by_several_local_queues_are_told_apart() -> None:
+    stage = Stage()
+    stage.put("localqueues", "LocalQueue", a_local_queue("other"))
+    stage.add("holds", cpu=2)
+    stage.add("waits", cpu=1)
+    stage.add("waits-too", cpu=1, queue="other")
+    stage.add("and-so-on", cpu=1, queue="other")
+    read = stage.read()
+    name = 'kueue_local_queue_pending_workloads{{name="{}",namespace="ns",status="inadmissible"}}'
+    assert (read[name.format("lq")], read[name.format("other")]) == (1, 2)
+
+
 def test_an_eviction_is_counted_with_its_reason_and_how_long_the_quota_took_to_come_free() -> None:
     stage = Stage(cpu=1, preemption={"withinClusterQueue": "LowerPriority"})
     stage.add("low")

@@ -33,7 +33,7 @@ def samples(engine: Engine, census: Census) -> Iterator[Sample]:
         for cohort in cohorts_above(node):
             above.setdefault(cohort.name, Counter()).update(counts.reserved)
             admitted_above[cohort.name] += counts.states["admitted"]
-    parked = engine.queueing.parked_by_local_queue()
+    parked = _parked(engine)
     for key in sorted(engine.world.local_queues):
         yield from _of_local_queue(engine, key, census.counts(("local queue", key)), parked.get(key, 0))
     for cohort in engine.book.now.cohorts():
@@ -43,6 +43,18 @@ def samples(engine: Engine, census: Census) -> Iterator[Sample]:
 def cohorts_above(node: Node | None) -> Iterator[Node]:
     """The nearest first."""
     return iter(()) if node is None else (each for each in node.path() if not each.is_queue)
+
+
+def _parked(engine: Engine) -> dict[str, int]:
+    """By LocalQueue. Only where several lead to one ClusterQueue those who are parked have to be counted."""
+    leading: dict[str, list[str]] = {}
+    for key, local in engine.world.local_queues.items():
+        leading.setdefault(local.cluster_queue, []).append(key)
+    found: dict[str, int] = {}
+    for queue, keys in leading.items():
+        alone = len(keys) == 1
+        found |= {keys[0]: engine.queueing.parked(queue)} if alone else engine.queueing.parked_by_local_queue(queue)
+    return found
 
 
 def _of_cluster_queue(engine: Engine, name: str, counts: Counts) -> Iterator[Sample]:
