@@ -112,12 +112,12 @@ def _print_pod(about: PodAccount | Refused, output: str, now_s: float) -> None:
     surveys = [each for each in (about.survey, about.quota) if each is not None]
     gaps = [gap for each in surveys for gap in each.gaps]
     if output == "json":
-        document = {**msgspec.to_builtins(about.about), "workloads": msgspec.to_builtins(about.accounts)}
+        document = {**msgspec.to_builtins(about.about), "workloads": msgspec.to_builtins(about.workloads.accounts)}
         _print_json(document, gaps, surveys[0].revision if surveys else "")
         return
     for line in lines(about.about, now_s):
         click.echo(line)
-    for account in about.accounts:
+    for account in about.workloads.accounts:
         for line in account_lines(account, now_s):
             click.echo(line)
         for step in account.next:

@@ -12,14 +12,14 @@ from headgate.cli.remote import perform, reach
 from headgate.client.gates.setters import find_setter
 from headgate.client.kubeconfig import Access
 from headgate.client.listing import Refused
-from headgate.control.quota.inquiry import Wire, get, inquire_pod
+from headgate.control.quota.getting import Wire, get
+from headgate.control.quota.pod_inquiry import PodInquiry, inquire_pod
 from headgate.control.quota.survey import QuotaSurvey, survey_quota
 from headgate.control.survey import Survey, survey
 from headgate.jobs.names import ADMISSION_GATE, MANAGED
 from headgate.kube.gates import gate_names
 from headgate.kube.resource import PODS
 from headgate.kube.timestamps import human_duration, parse_time
-from headgate.quota.account import Account
 from headgate.scheduling.pod import read_pod
 from headgate.scheduling.shape import Shapes
 
@@ -28,7 +28,7 @@ class PodAccount(msgspec.Struct, frozen=True):
     """``survey`` and ``quota``: what was asked for it; None if that was not needed."""
 
     about: Explanation
-    accounts: tuple[Account, ...] = ()
+    workloads: PodInquiry = PodInquiry()
     survey: Survey | None = None
     quota: QuotaSurvey | None = None
 
@@ -44,37 +44,36 @@ async def explain_pod(access: Access, namespace: str, name: str, served: tuple[s
             return Refused(read)
         requests = read.shape.requests
         alone = explain(pod, None, requests, gates, served)
-        quota, accounts = None, list[Account]()
+        quota, workloads = None, PodInquiry()
         if _is_in_kueue(pod):
             now_s = time.time()
             quota = await perform(transport, survey_quota(namespace, now_s))
-            accounts = inquire_pod(pod, quota, now_s)
+            workloads = await perform(transport, inquire_pod(pod, quota, now_s))
         if alone.state != "waiting":
-            return PodAccount(_with_gate(alone, accounts), tuple(accounts), None, quota)
+            return PodAccount(_with_gate(alone, workloads), workloads, None, quota)
         found = await perform(transport, survey(served))
         about = explain(pod, None if found.is_blind else found.queues, requests, gates, served)
-        return PodAccount(_with_gate(about, accounts), tuple(accounts), found, quota)
+        return PodAccount(_with_gate(about, workloads), workloads, found, quota)
 
 
 def _is_in_kueue(pod: Wire) -> bool:
     return ADMISSION_GATE in gate_names(pod) or (pod["metadata"].get("labels") or {}).get(MANAGED) == "true"
 
 
-def _with_gate(about: Explanation, accounts: list[Account]) -> Explanation:
+def _with_gate(about: Explanation, workloads: PodInquiry) -> Explanation:
     """Kueue's gate is not a stranger's: it comes off with the admission of a Workload."""
     if not any(hold.name == ADMISSION_GATE for hold in about.holds):
         return about
-    keys = ", ".join(f"{each.namespace}/{each.name}" for each in accounts)
-    if keys:
-        text, step = f"comes off when Workload {keys} is admitted", f"Workload {keys} has to be admitted: see below"
-    else:
-        text = "comes off when its Workload is admitted, and it has none yet"
-        step = "a Workload has to be made of it: see headgate workloads --gated, and is anybody at work for jobs?"
+    keys = ", ".join(f"{each.namespace}/{each.name}" for each in workloads.accounts)
+    text = f"comes off when {f'Workload {keys}' if keys else 'its Workload'} is admitted"
+    steps: tuple[str, ...] = (f"Workload {keys} has to be admitted: see below",)
+    if workloads.absence is not None:
+        text, steps = f"{text}, and it has none: {workloads.absence.summary}", workloads.absence.next
     holds = tuple(
         msgspec.structs.replace(hold, text=text) if hold.name == ADMISSION_GATE else hold for hold in about.holds
     )
     lifted = f"has to lift {ADMISSION_GATE}"
-    following = tuple(step if each.endswith(lifted) else each for each in about.next)
+    following = tuple(step for each in about.next for step in (steps if each.endswith(lifted) else (each,)))
     summary = "it waits for the admission of its Workload" if about.state == "foreign" else about.summary
     return msgspec.structs.replace(about, summary=summary, holds=holds, next=following)
 

@@ -1,4 +1,4 @@
-"""Why a job has no Workload, and what would have to happen: for ``headgate explain job``.
+"""Why a job or a pod has no Workload, and what would have to happen: for ``headgate explain``.
 
 Asked in the order in which the controller asks (``plan.py``): is it ours, is it gated, may it be one at all. What an
 installation was told by flags cannot be seen from outside, so the defaults are assumed, and said where they matter.
@@ -15,6 +15,7 @@ from headgate.jobs.ancestors import Unsure
 from headgate.jobs.gating import gate_of
 from headgate.jobs.kind import JobKind, is_suspended
 from headgate.jobs.names import DEFAULT_QUEUE, QUEUE_NAME, SCHEDULING_GATED_BY
+from headgate.jobs.pods.shape import group_of, has_fast_admission, total_count
 from headgate.jobs.settings import DEFAULT, JobSettings
 from headgate.jobs.workload import prebuilt_name, queue_of
 
@@ -74,6 +75,26 @@ def why_no_workload(
     if prebuilt:
         steps.insert(0, f"the Workload {namespace}/{prebuilt}, which the job names, has to be created")
     return Absence("missing", f"nobody has made a Workload of it{_runs(kind, job)}", tuple(steps))
+
+
+def why_no_workload_of_pod(pod: Object, ancestor: Object | Unsure | None, members: int) -> Absence:
+    """``members``: how many pods of its group are there; less than nothing if that cannot be seen."""
+    if isinstance(ancestor, Unsure):
+        return Absence("child", ancestor.message, ("its owner has to be there, or its owner reference has to go",))
+    above = {} if ancestor is None else ancestor
+    gate = gate_of(pod) or gate_of(above)
+    if gate is not None:
+        whose = "the pod" if gate_of(pod) else f"{above.get('kind', 'its owner')} {above['metadata']['name']}"
+        step = f"{gate} has to take the annotation {SCHEDULING_GATED_BY} off {whose}"
+        return Absence("gated", f"{whose} is gated by {gate}: no Workload is made of it", (step,), gate)
+    group = group_of(pod)
+    total = total_count(pod) if group else 1
+    if isinstance(total, str):
+        return Absence("missing", total, ("the pod has to be made anew with both",))
+    if 0 <= members < total and not has_fast_admission(pod):
+        said = f"its group {group} has {members} of {total} pods: no Workload is made before all are there"
+        return Absence("missing", said, (f"{total - members} more pods of the group have to be created",))
+    return Absence("missing", "nobody has made a Workload of it", (_AT_WORK,))
 
 
 def _without_queue(kind: JobKind, job: Object, has_default: bool) -> Absence:

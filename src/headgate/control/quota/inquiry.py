@@ -1,7 +1,8 @@
-"""Everything that is asked to explain one job, workload or pod in Kueue's queues: the object, the queues, its pods.
+"""Everything that is asked to explain one job or workload in Kueue's queues: the object, the queues, its pods.
 
 Generators that yield requests and are sent answers. The pods of a job are asked for because they may still end while
-its quota is free already; what the controllers told its user last, because only they know what they were refused.
+its quota is free already; what the controllers told its user last, because only they know what they were refused. Pods
+have ``pod_inquiry.py``.
 """
 
 from __future__ import annotations
@@ -11,27 +12,25 @@ from typing import Any, Final
 
 import msgspec
 
-from headgate.client.listing import ACCEPT, Page, Refused, list_all, what_it_said
+from headgate.client.listing import Page, Refused, list_all
 from headgate.client.transport import Request, Response
+from headgate.control.quota.ancestry import find_ancestor
+from headgate.control.quota.getting import get
 from headgate.control.quota.survey import QuotaSurvey, survey_quota
-from headgate.jobs.ancestors import known_ancestors, managed_ancestor
+from headgate.jobs.ancestors import known_ancestors
 from headgate.jobs.explaining import Absence, why_no_workload
 from headgate.jobs.kind import JobKind
 from headgate.jobs.names import COMPONENT, POD_GROUP_NAME
 from headgate.jobs.workload import prebuilt_name
 from headgate.kube import conditions
-from headgate.kube.references import controller_of, group_kind_of, owner_references
-from headgate.kube.resource import EVENTS, NAMESPACES, PODS, Resource
+from headgate.kube.references import owner_references
+from headgate.kube.resource import EVENTS, NAMESPACES, PODS
 from headgate.owners.families.pods import is_finished
 from headgate.quota.account import Account, account_of
 from headgate.quota.names import QUOTA_RESERVED
 
 Wire = dict[str, Any]
-Asking = Generator[Request, Response, Wire | Refused]
 
-_NOT_FOUND: Final = 404
-_FORBIDDEN: Final = 403
-_decode: Final = msgspec.json.Decoder(dict[str, Any]).decode
 _decode_page: Final = msgspec.json.Decoder(Page[Wire]).decode
 
 
@@ -63,21 +62,6 @@ class Inquiry(msgspec.Struct, frozen=True, omit_defaults=True):
     accounts: tuple[Account, ...] = ()
     ending: tuple[Ending, ...] = ()
     told: Told | None = None
-
-
-def get(resource: Resource, what: str, namespace: str, name: str) -> Asking:
-    answer = yield Request("GET", resource.object(namespace, name), "", ACCEPT)
-    if answer.status == _NOT_FOUND:
-        return Refused(f"there is no {what} {name} in namespace {namespace}", answer.status)
-    if answer.status == _FORBIDDEN:
-        named = resource.plural + (f".{resource.group}" if resource.group else "")
-        return Refused(f"missing right: get {named} in namespace {namespace}: {what_it_said(answer)}", answer.status)
-    if not answer.ok:
-        return Refused(what_it_said(answer), answer.status)
-    try:
-        return _decode(answer.body)
-    except msgspec.DecodeError as error:
-        return Refused(f"the server sent what is not a {what}: {error}")
 
 
 def inquire_workload(
@@ -118,32 +102,11 @@ def inquire_job(
     return msgspec.structs.replace(about, absence=absence, told=told), found
 
 
-def inquire_pod(pod: Wire, found: QuotaSurvey, now_s: float) -> list[Account]:
-    """Of the Workloads that a pod belongs to: its own, its group's, or its job's."""
-    group = (pod["metadata"].get("labels") or {}).get(POD_GROUP_NAME)
-    owner = controller_of(pod) or {}
-    uids = {pod["metadata"].get("uid"), owner.get("uid")} - {None}
-    mine = [
-        wire
-        for key, wire in sorted(found.workloads.items())
-        if (group and key == f"{pod['metadata'].get('namespace', '')}/{group}")
-        or any(each.get("uid") in uids for each in owner_references(wire))
-    ]
-    return [account_of(found.engine, wire, found.knows_places, now_s) for wire in mine]
-
-
 def _absence(kind: JobKind, job: Wire, found: QuotaSurvey) -> Generator[Request, Response, Absence]:
     namespace = job["metadata"]["namespace"]
     space = yield from get(NAMESPACES, "namespace", "", namespace)
     labels: Mapping[str, str] | None = None if isinstance(space, Refused) else space["metadata"].get("labels") or {}
-    known, above, current = known_ancestors((kind,)), dict[tuple[Resource, str, str], Wire](), job
-    while (owner := controller_of(current)) is not None and (resource := known.get(group_kind_of(owner))) is not None:
-        place = resource, namespace, str(owner.get("name", ""))
-        parent = yield from get(resource, str(owner.get("kind")), *place[1:])
-        if isinstance(parent, Refused) or place in above:
-            break
-        above[place] = current = parent
-    ancestor = managed_ancestor(job, lambda *place: above.get(place), known)
+    ancestor = yield from find_ancestor(job, known_ancestors((kind,)))
     return why_no_workload(kind, job, labels, ancestor, found.engine.world.local_queues)
 
 

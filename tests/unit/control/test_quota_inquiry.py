@@ -1,0 +1,142 @@
+"""Explaining jobs, workloads and pods in Kueue's queues: what is asked, and what it comes to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headgate.client.listing import Refused
+from headgate.client.transport import Response
+from headgate.control.quota.inquiry import Inquiry, inquire_job, inquire_workload
+from headgate.control.quota.pod_inquiry import PodInquiry, inquire_pod
+from headgate.control.quota.survey import survey_quota
+from headgate.jobs.builtin import JOB
+from kueueing import START_S, Wire, a_condition, a_workload, reserved
+from unit.control.test_quota_survey import KINDS, NAMESPACE, a_cluster, a_list, answer, asked, owned, serving
+
+JOBS = "/apis/batch/v1/namespaces/ns/jobs"
+PODS = "/api/v1/namespaces/ns/pods"
+EVENTS = "/api/v1/namespaces/ns/events"
+QUEUE = "kueue.x-k8s.io/queue-name"
+GATE = "kueue.x-k8s.io/scheduling-gated-by"
+GROUP = "kueue.x-k8s.io/pod-group-name"
+Lists = dict[str, Response]
+
+
+def a_job(name: str = "train", uid: str = "uid-job", **metadata: Any) -> Wire:
+    labels = {QUEUE: "lq"}
+    told = {"name": name, "namespace": "ns", "uid": uid, "labels": labels, **metadata}
+    return {"kind": "Job", "metadata": told, "spec": {"suspend": True}}
+
+
+def a_pod(name: str = "p", node: str = "", ends: str = "", **metadata: Any) -> Wire:
+    told = {"name": name, "namespace": "ns", "uid": f"uid-{name}", **metadata}
+    if ends:
+        told["deletionTimestamp"] = ends
+    return {"metadata": told, "spec": {"nodeName": node} if node else {}, "status": {"phase": "Running"}}
+
+
+def explained(lists: Lists) -> Inquiry:
+    found = asked(inquire_job(JOB, "ns", "train", START_S), serving(lists))[0][0]
+    assert isinstance(found, Inquiry), found
+    return found
+
+
+def of_pod(pod: Wire, lists: Lists) -> PodInquiry:
+    found = asked(survey_quota("ns", START_S), serving(lists))[0]
+    return asked(inquire_pod(pod, found, START_S), serving(lists))[0]
+
+
+def with_job(*workloads: Wire, job: Wire | None = None) -> Lists:
+    lists = a_cluster(*workloads)
+    lists[f"{JOBS}/train"] = answer(200, **(job or a_job()))
+    lists["/api/v1/namespaces/ns"] = answer(200, **NAMESPACE)
+    return lists
+
+
+def test_a_job_is_explained_by_the_workload_that_it_owns() -> None:
+    mine = owned(a_workload("job-train-12345", cpu=5))
+    found = explained(with_job(mine, a_workload("other")))
+    assert [each.name for each in found.accounts] == ["job-train-12345"]
+    assert found.absence is None
+
+
+def test_pods_that_still_end_though_their_quota_is_free_are_named() -> None:
+    released = {"conditions": [a_condition("Evicted", reason="Preempted"), a_condition("QuotaReserved", False)]}
+    lists = with_job(owned(a_workload("job-train-12345", status=released)))
+    lists[PODS] = a_list(a_pod("late", "n1", "2026-01-01T00:02:00Z"), a_pod("soon", "n2", "2026-01-01T00:01:00Z"))
+    found = explained(lists)
+    assert [(each.name, each.node) for each in found.ending] == [("soon", "n2"), ("late", "n1")]
+    holding = with_job(owned(a_workload("job-train-12345", status=reserved(cpu=1))))
+    holding[PODS] = lists[PODS]
+    assert explained(holding).ending == (), "who holds quota is not ahead of anything"
+
+
+def test_a_job_without_a_workload_is_told_why_and_what_was_said_last() -> None:
+    lists = with_job()
+    by_us = {"reportingComponent": "kueue-job-controller", "reason": "ErrWorkloadCompose"}
+    lists[EVENTS] = a_list(
+        {**by_us, "message": "old", "lastTimestamp": "2026-01-01T00:00:00Z"},
+        {**by_us, "message": "no such class", "lastTimestamp": "2026-01-01T00:01:00Z"},
+        {"reportingComponent": "another", "message": "newer", "lastTimestamp": "2026-01-01T00:02:00Z"},
+    )
+    found = explained(lists)
+    assert found.absence is not None
+    assert found.absence.state == "missing"
+    assert found.told is not None
+    assert found.told.message == "no such class"
+
+
+def test_a_child_is_followed_up_to_its_managed_ancestor() -> None:
+    above = {"apiVersion": "batch/v1", "kind": "Job", "name": "parent", "uid": "uid-parent", "controller": True}
+    lists = with_job(job=a_job(ownerReferences=[above]))
+    lists[f"{JOBS}/parent"] = answer(200, **a_job("parent", "uid-parent"))
+    found = explained(lists)
+    assert found.absence is not None
+    assert found.absence.ancestor == "job parent"
+
+
+def test_what_is_not_there_is_refused_with_a_hint() -> None:
+    lists = a_cluster(owned(a_workload("job-train-12345")))
+    lists[f"{JOBS}/train"] = answer(404)
+    missing = asked(inquire_job(JOB, "ns", "train", START_S), serving(lists))[0][0]
+    assert missing == Refused("there is no job train in namespace ns", 404)
+    near = asked(inquire_workload("ns", "train", START_S), serving(lists))[0][0]
+    assert isinstance(near, Refused)
+    assert "did you mean ns/job-train-12345?" in near.text
+    bare = asked(inquire_workload("ns", "w", START_S), serving({f"{KINDS}/workloads": answer(404)}))[0][0]
+    assert isinstance(bare, Refused)
+    assert "headgate install-crds" in bare.text
+
+
+def test_a_pod_is_explained_by_its_own_workload_or_its_groups() -> None:
+    own = owned(a_workload("pod-p-12345"), kind="Pod", name="p", uid="uid-p")
+    assert [each.name for each in of_pod(a_pod(), a_cluster(own)).accounts] == ["pod-p-12345"]
+    member = a_pod(labels={GROUP: "gang"})
+    assert [each.name for each in of_pod(member, a_cluster(a_workload("gang"))).accounts] == ["gang"]
+
+
+def test_a_pod_of_an_incomplete_group_is_told_how_many_are_missing() -> None:
+    marks: dict[str, Any] = {
+        "labels": {GROUP: "gang"},
+        "annotations": {"kueue.x-k8s.io/pod-group-total-count": "3"},
+    }
+    lists = a_cluster()
+    lists[PODS] = a_list(a_pod("p", **marks), a_pod("q", **marks), a_pod("gone", "n", "2026-01-01T00:00:00Z", **marks))
+    found = of_pod(a_pod("p", **marks), lists)
+    assert found.absence is not None
+    assert found.absence.summary == "its group gang has 2 of 3 pods: no Workload is made before all are there"
+
+
+def test_a_pod_whose_owner_is_gated_is_told_by_whom() -> None:
+    set_ = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1", "uid": "uid-rs", "controller": True}
+    web = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "uid-web", "controller": True}
+    lists = a_cluster()
+    apps = "/apis/apps/v1/namespaces/ns"
+    replica_set = {"name": "web-1", "namespace": "ns", "uid": "uid-rs", "ownerReferences": [web]}
+    lists[f"{apps}/replicasets/web-1"] = answer(200, kind="ReplicaSet", metadata=replica_set)
+    marks = {"labels": {QUEUE: "lq"}, "annotations": {GATE: "example.com/data"}}
+    deployment = {"name": "web", "namespace": "ns", "uid": "uid-web", **marks}
+    lists[f"{apps}/deployments/web"] = answer(200, kind="Deployment", metadata=deployment)
+    found = of_pod(a_pod(ownerReferences=[set_]), lists)
+    assert found.absence is not None
+    assert found.absence.summary == "Deployment web is gated by example.com/data: no Workload is made of it"
