@@ -18,6 +18,7 @@ from harness.real import RealServer
 from harness.scheduling import wait_for
 from harness.server import Answer, Server
 from harness.webhooks import WebhookProcess, prepare, sent
+from headgate.kube import conditions
 from queued import PRIORITY, Wire, collection, gates, queued
 
 API = "/apis/kueue.x-k8s.io/v1beta2"
@@ -151,6 +152,25 @@ class KueueCluster:
         """Those of a job or pod, by its name."""
         items: list[Wire] = self.get(f"{API}/namespaces/{NAMESPACE}/workloads")["items"]
         return [each for each in items if owner in {one["name"] for one in each["metadata"]["ownerReferences"]}]
+
+    def condition(self, owner: str, type_: str) -> tuple[str, str] | None:
+        """Reason and message of a condition that is true, of the only Workload."""
+        (workload,) = self.workloads(owner)
+        found = conditions.find((workload.get("status") or {}).get("conditions"), type_)
+        return None if found is None or found["status"] != "True" else (found["reason"], found["message"])
+
+    def is_there(self, name: str) -> bool:
+        return self.server.request("GET", self._place(name)).status == 200
+
+    def finalizers(self, name: str) -> list[str]:
+        """None, too, of one that is gone."""
+        answer = self.server.request("GET", self._place(name))
+        found: list[str] = answer.json()["metadata"].get("finalizers", []) if answer.status == 200 else []
+        return found
+
+    def delete_workload(self, name: str) -> None:
+        answer = sent(self.server, "DELETE", f"{API}/namespaces/{NAMESPACE}/workloads/{name}")
+        assert answer.status == 200, answer.body
 
     def until(self, what: Any) -> Any:
         return wait_for(what, self._headgate, PATIENCE_S)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -75,6 +76,41 @@ def test_a_group_holds_its_quota_until_the_last_of_it_terminates(cluster: KueueC
     assert all(map(cluster.is_ending, ("pair-1", "pair-2")))
     (workload,) = cluster.workloads("pair-1")
     assert "admission" not in workload["status"]
+
+
+def test_a_victim_comes_back_with_live_replacements_while_the_old_pods_terminate(cluster: KueueCluster) -> None:
+    cluster.queue("back", 2, **PREEMPTS)
+    members: dict[str, Any] = {"labels": {GROUP_NAME: "back"}, "annotations": {TOTAL: "2"}}
+    for name in ("back-1", "back-2"):
+        cluster.pod(name, "back", **members)
+    cluster.run("back-1", "back-2")
+    cluster.pod("back-urgent", "back", "high")
+    cluster.run("back-urgent")
+    cluster.report("back-urgent", "Succeeded")
+    cluster.pod("back-3", "back", **members)
+    cluster.until(lambda: len(cluster.workloads("back-3")) == 1)
+    assert not cluster.is_admitted("back-3"), "one of two"
+    cluster.pod("back-4", "back", **members)
+    cluster.run("back-3", "back-4")
+    assert all(map(cluster.is_ending, ("back-1", "back-2")))
+    for name in ("back-3", "back-4"):
+        cluster.report(name, "Succeeded")
+    cluster.until(lambda: cluster.condition("back-3", "Finished") == ("Succeeded", "Pods succeeded: 2/2."))
+    cluster.until(lambda: not any(cluster.finalizers(f"back-{number}") for number in (1, 2, 3, 4)))
+
+
+def test_of_too_many_the_youngest_goes_and_a_deleted_workload_ends_its_pods(cluster: KueueCluster) -> None:
+    cluster.queue("crowd", 2)
+    members: dict[str, Any] = {"labels": {GROUP_NAME: "crowd"}, "annotations": {TOTAL: "2"}}
+    for name in ("crowd-1", "crowd-2"):
+        cluster.pod(name, "crowd", **members)
+    cluster.run("crowd-1", "crowd-2")
+    cluster.pod("crowd-3", "crowd", **members)
+    cluster.until(lambda: not cluster.is_there("crowd-3"))
+    cluster.delete_workload("crowd")
+    cluster.until(lambda: all(map(cluster.is_ending, ("crowd-1", "crowd-2"))))
+    cluster.until(lambda: not cluster.finalizers("crowd-1") and not cluster.finalizers("crowd-2"))
+    cluster.until(lambda: not cluster.workloads("crowd-1"))
 
 
 def test_with_the_gate_off_a_preemptor_waits_until_its_victim_has_ended_or_is_overdue(cluster: KueueCluster) -> None:
