@@ -1,0 +1,219 @@
+"""Gates of every kind of job: ``scheduling-gated-by`` keeps the Workload away, ``admission-gated-by`` holds it back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from headgate.kube import conditions
+from headgate.kube.features import Features
+from headgate.owners.effects import Emit
+from kueueing import Wire
+from unit.jobs.test_custom_kinds import PATH, a_child, a_training_world, run
+from unit.jobs.test_managed_jobs import (
+    GATE,
+    GATING,
+    JOBS,
+    WORKLOADS,
+    a_job,
+    a_world,
+    add,
+    job,
+    made,
+    running,
+    workload,
+)
+from unit.jobs.training import a_run
+from unit.owners.deaths import Mortal, tell_with_deaths
+from unit.owners.world import World
+
+HELD_BY = "kueue.x-k8s.io/admission-gated-by"
+OFF = Features(admission_gated_by=False)
+
+
+def count(world: World) -> int:
+    return len(world.server.get(WORKLOADS).body["items"])
+
+
+def gates(world: World, name: str) -> str | None:
+    found = workload(world, name)
+    assert found is not None
+    value: str | None = (found["metadata"].get("annotations") or {}).get(HELD_BY)
+    return value
+
+
+def updates(world: World) -> list[Emit]:
+    return [each for each in world.emitted if each.reason == "UpdatedWorkload"]
+
+
+def change(world: World, path: str, annotations: Wire) -> None:
+    answer = world.server.patch(path, {"metadata": {"annotations": annotations}})
+    assert answer.status == 200, answer.body
+    world.advance(1)
+
+
+# -- no Workload ---------------------------------------------------------------------------------------------------
+
+
+def test_an_invented_kind_is_gated_like_any_other() -> None:
+    world = a_training_world(features=GATING)
+    body = a_run("a")
+    body["metadata"]["annotations"] = {GATE: "example.com/g"}
+    made(world.server, PATH, body)
+    world.advance(3)
+    assert count(world) == 0
+    assert run(world, "a")["spec"]["suspend"] is True
+    world.server.patch(f"{PATH}/a", {"spec": {"suspend": False}})
+    world.advance(2)
+    assert run(world, "a")["spec"]["suspend"] is True, "suspended again"
+    assert world.server.patch(f"{PATH}/a", {"metadata": {"annotations": {GATE: "example.com/h"}}}).status == 403
+    change(world, f"{PATH}/a", {GATE: None})
+    assert run(world, "a")["spec"]["suspend"] is False
+
+
+def test_a_child_of_a_gated_job_waits_with_it_and_has_no_gate_of_its_own() -> None:
+    world = a_training_world(features=GATING)
+    body = a_run("a")
+    body["metadata"]["annotations"] = {GATE: "example.com/g"}
+    made(world.server, PATH, body)
+    a_child(world, run(world, "a"))
+    world.advance(2)
+    assert running(world) == []
+    assert GATE not in job(world, "child")["metadata"].get("annotations", {})
+    assert count(world) == 0
+    change(world, f"{PATH}/a", {GATE: None})
+    world.server.patch(f"{JOBS}/child", {"spec": {"suspend": False}})
+    world.advance(2)
+    assert running(world) == ["child"]
+    assert count(world) == 1
+
+
+def test_a_gated_job_blocks_nobody_in_a_strict_queue_and_leaves_nothing_behind() -> None:
+    world = a_world(features=GATING, queueingStrategy="StrictFIFO")
+    add(world, "gated", annotations={GATE: "example.com/g"})
+    world.advance(1)
+    add(world, "next")
+    world.advance(2)
+    assert running(world) == ["next"]
+    assert world.server.delete(f"{JOBS}/gated", {"propagationPolicy": "Background"}).status == 200
+    world.advance(2)
+    assert world.server.get(f"{JOBS}/gated").status == 404
+    assert count(world) == 1
+
+
+def test_a_gate_that_was_taken_off_cannot_be_put_back() -> None:
+    world = a_world(features=GATING)
+    add(world, "a", annotations={GATE: "example.com/g"})
+    change(world, f"{JOBS}/a", {GATE: None})
+    answer = world.server.patch(f"{JOBS}/a", {"metadata": {"annotations": {GATE: "example.com/g"}}})
+    assert answer.status == 403
+    assert "cannot be added after creation" in answer.body["message"]
+
+
+@pytest.mark.parametrize(("size", "is_fine"), [(63, True), (64, False)])
+def test_a_gate_has_at_most_63_letters(size: int, is_fine: bool) -> None:
+    world = a_world(features=GATING)
+    name = "example.com/" + "g" * (size - len("example.com/"))
+    assert (world.server.post(JOBS, a_job("a", annotations={GATE: name})).status == 201) is is_fine
+
+
+def test_a_new_process_keeps_gating_and_says_so_again() -> None:
+    world = a_world(features=GATING)
+    add(world, "a", annotations={GATE: "example.com/g"})
+    world.advance(1)
+    world.crash()
+    world.advance(5)
+    assert count(world) == 0
+    assert running(world) == []
+
+
+def test_a_job_that_changes_with_the_removal_of_its_gate_never_has_an_old_workload() -> None:
+    def story(world: Mortal) -> None:
+        add(world, "a", cpu="100m", annotations={GATE: "example.com/g"})
+        world.advance(2)
+        container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "200m"}}}
+        patch: Wire = {"spec": {"template": {"spec": {"containers": [container]}}}}
+        patch["metadata"] = {"annotations": {GATE: None}}
+        assert world.server.patch(f"{JOBS}/a", patch, "strategic").status == 200
+        world.advance(8)
+
+    def never_the_old_one(world: World) -> None:
+        for each in world.server.get(WORKLOADS).body["items"]:
+            (container,) = each["spec"]["podSets"][0]["template"]["spec"]["containers"]
+            assert container["resources"]["requests"] == {"cpu": "200m"}
+
+    def make() -> Mortal:
+        world = a_world(features=GATING)
+        world.judge = never_the_old_one
+        return world
+
+    for title, world in tell_with_deaths(make, story):
+        assert running(world) == ["a"], title
+        assert count(world) == 1, title
+
+
+# -- a Workload that is held back ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", ["example.com/a", "example.com/a,example.com/b"])
+def test_a_workload_has_the_gates_of_its_job_and_waits(value: str) -> None:
+    world = a_world()
+    add(world, "a", annotations={HELD_BY: value})
+    world.advance(2)
+    assert gates(world, "a") == value
+    found = workload(world, "a")
+    assert found is not None
+    waits = conditions.find(found["status"]["conditions"], "QuotaReserved")
+    assert waits is not None
+    assert (waits["reason"], waits["message"]) == ("AdmissionGated", f"Admission is gated by: {value}")
+    assert running(world) == []
+
+
+def test_gates_that_are_taken_off_are_taken_off_the_workload_and_told_once() -> None:
+    world = a_world()
+    add(world, "a", annotations={HELD_BY: "example.com/a,example.com/b"})
+    world.advance(1)
+    change(world, f"{JOBS}/a", {HELD_BY: "example.com/b"})
+    assert gates(world, "a") == "example.com/b"
+    assert running(world) == []
+    change(world, f"{JOBS}/a", {HELD_BY: None})
+    assert gates(world, "a") is None
+    assert running(world) == ["a"]
+    assert [each.message for each in updates(world)] == [
+        'Updated workload AdmissionGatedBy to "example.com/b"',
+        'Updated workload AdmissionGatedBy to ""',
+    ]
+
+
+def test_equal_gates_are_not_written() -> None:
+    world = a_world()
+    add(world, "a", annotations={HELD_BY: "example.com/a"})
+    world.advance(1)
+    before = len(world.requests)
+    world.advance(20)
+    assert [each for each in world.requests[before:] if each[0] != "GET"] == []
+    assert updates(world) == []
+
+
+def test_without_the_feature_gate_the_annotation_is_neither_copied_nor_honoured() -> None:
+    world = a_world(features=OFF)
+    add(world, "a", annotations={HELD_BY: "not a gate"})
+    world.advance(2)
+    assert gates(world, "a") is None
+    assert running(world) == ["a"]
+
+
+@pytest.mark.parametrize(("features", "is_refused"), [(Features(), True), (OFF, False)])
+def test_without_the_feature_gate_a_workload_may_say_what_it_likes(features: Features, is_refused: bool) -> None:
+    world = a_world(features=features)
+    add(world, "a", cpu="9")
+    world.advance(1)
+    found = workload(world, "a")
+    assert found is not None
+    path = f"{WORKLOADS}/{found['metadata']['name']}"
+    answer = world.server.patch(path, {"metadata": {"annotations": {HELD_BY: "what? ever"}}})
+    assert (answer.status == 403) is is_refused
+    body: dict[str, Any] = {key: value for key, value in found.items() if key not in ("status", "metadata")}
+    body["metadata"] = {"name": "own", "annotations": {HELD_BY: "what? ever"}}
+    assert (world.server.post(WORKLOADS, body).status == 403) is is_refused
