@@ -12,6 +12,7 @@ import msgspec
 
 from headgate.cli.explain_pod import PodAccount, explain_pod, lines
 from headgate.cli.explain_quota import account_lines, inquiry_lines
+from headgate.cli.job_options import kinds_option
 from headgate.cli.logs import log_options
 from headgate.cli.queues import footer_of
 from headgate.cli.remote import access_or_give_up, cluster_options, give_up, perform, reach
@@ -23,9 +24,9 @@ from headgate.control.quota.inquiry import Inquiry, inquire_job, inquire_workloa
 from headgate.control.quota.survey import QuotaSurvey
 from headgate.control.survey import Gap
 from headgate.jobs.builtin import JOB
+from headgate.jobs.kind import JobKind
 
 _KINDS: Final = {
-    **dict.fromkeys(("job", "jobs", "job.batch", "jobs.batch"), "job"),
     **dict.fromkeys(("workload", "workloads", "wl", "kwl", "workload.kueue.x-k8s.io"), "workload"),
     **dict.fromkeys(("pod", "pods", "po"), "pod"),
 }
@@ -35,11 +36,18 @@ _KINDS: Final = {
 @click.argument("target", nargs=-1, required=True, metavar="job|workload|pod NAME")
 @click.option("-n", "--namespace", default="", metavar="NS", help="The namespace. [default: the context's]")
 @output_option
+@kinds_option
 @served_option
 @cluster_options
 @log_options
 def command(
-    target: tuple[str, ...], namespace: str, output: str, served: tuple[str, ...], kubeconfig: str, context: str
+    target: tuple[str, ...],
+    namespace: str,
+    output: str,
+    kinds: tuple[JobKind, ...],
+    served: tuple[str, ...],
+    kubeconfig: str,
+    context: str,
 ) -> None:
     """Say what holds a job, a workload or a pod back, with numbers and names, and what would have to happen next.
 
@@ -59,8 +67,9 @@ def command(
       headgate explain workload job-train-5a3f2 -n team-a
       headgate explain pod train-3 -n team-a
       headgate explain job/train -n team-a -o json
+      headgate explain trainingrun NAME --job-kinds FILE   a kind that a file describes
     """
-    kind, name = _target(target)
+    kind, name = _target(target, kinds)
     access = access_or_give_up("explain", kubeconfig, context)
     where = namespace or access.namespace
     now_s = time.time()
@@ -73,24 +82,30 @@ def command(
         give_up("explain", str(problem))
 
 
-def _target(target: tuple[str, ...]) -> tuple[str, str]:
+def _target(target: tuple[str, ...], kinds: tuple[JobKind, ...]) -> tuple[str | JobKind, str]:
     word, _, name = target[0].partition("/")
     rest = target[1:] if not name else (name, *target[1:])
-    kind = _KINDS.get(word.lower())
+    kind = _KINDS.get(word.lower()) or next((each for each in (JOB, *kinds) if word.lower() in _words(each)), None)
     if kind is None or len(rest) != 1 or not rest[0]:
         raise click.UsageError(
-            "say what to explain: headgate explain pod NAME, job NAME or workload NAME, with -n NAMESPACE; "
-            "for any other kind of job: headgate workloads --for TYPE/NAME says which workload is its"
+            "say what to explain: headgate explain pod NAME, job NAME or workload NAME, with -n NAMESPACE; of any "
+            "other kind of job say --job-kinds FILE, or ask headgate workloads --for TYPE/NAME which workload is its"
         )
     return kind, rest[0]
 
 
+def _words(kind: JobKind) -> tuple[str, ...]:
+    """Under which kubectl knows it."""
+    singular, plural, group = kind.kind.kind.lower(), kind.resource.plural, kind.kind.group
+    return singular, plural, f"{singular}.{group}", f"{plural}.{group}"
+
+
 async def _inquire(
-    access: Access, kind: str, namespace: str, name: str, now_s: float
+    access: Access, kind: str | JobKind, namespace: str, name: str, now_s: float
 ) -> tuple[Inquiry | Refused, QuotaSurvey | None]:
     async with reach(access) as transport:
-        if kind == "job":
-            return await perform(transport, inquire_job(JOB, namespace, name, now_s))
+        if isinstance(kind, JobKind):
+            return await perform(transport, inquire_job(kind, namespace, name, now_s))
         return await perform(transport, inquire_workload(namespace, name, now_s))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import pathlib
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -17,6 +17,8 @@ from headgate.kube.labels import Selector, parse_selector
 from headgate.kube.timestamps import parse_duration
 from headgate.kube.yaml_lines import lines_of
 from headgate.kube.yaml_text import decode_yaml
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _selector(context: click.Context, parameter: click.Parameter, value: str) -> Selector:
@@ -66,6 +68,18 @@ def _kinds(context: click.Context, parameter: click.Parameter, value: pathlib.Pa
     return read
 
 
+def kinds_option(command: F) -> F:
+    """The command gets ``kinds``."""
+    return click.option(
+        "--job-kinds",
+        "kinds",
+        type=click.Path(exists=True, dir_okay=False, path_type=pathlib.Path),
+        callback=_kinds,
+        metavar="FILE",
+        help="Further kinds of jobs that wait in queues, as YAML (docs/job-kinds.md).",
+    )(command)
+
+
 def job_options(command: Callable[..., None]) -> Callable[..., None]:
     """The command gets ``job_settings``."""
 
@@ -92,14 +106,7 @@ def job_options(command: Callable[..., None]) -> Callable[..., None]:
         help="When quota is free again: OnTerminating (the last pod was told to end) or OnTerminal (it has ended), for"
         " batch/job and pod. [default: for pods what the feature gate says, for jobs OnTerminating]",
     )
-    @click.option(
-        "--job-kinds",
-        "kinds",
-        type=click.Path(exists=True, dir_okay=False, path_type=pathlib.Path),
-        callback=_kinds,
-        metavar="FILE",
-        help="Further kinds of jobs that wait in queues, as YAML (docs/job-kinds.md).",
-    )
+    @kinds_option
     @click.option(
         "--wait-for-pods-ready",
         "pods_ready_s",

@@ -9,6 +9,7 @@ from typing import Final
 import click
 import msgspec
 
+from headgate.cli.job_options import kinds_option
 from headgate.cli.logs import log_options
 from headgate.cli.queues import footer_of, gap_line
 from headgate.cli.remote import (
@@ -25,6 +26,7 @@ from headgate.client.kubeconfig import Access
 from headgate.client.transport import Unreachable
 from headgate.control.quota.gated import Found, Gated, find_gated
 from headgate.control.quota.survey import QuotaSurvey, survey_quota
+from headgate.jobs.kind import JobKind
 from headgate.kube.timestamps import human_duration, parse_time
 from headgate.quota.kinds.names import WORKLOADS
 from headgate.quota.listing import STATES, Owner, Row, rows
@@ -59,6 +61,7 @@ _SHORT: Final = {"po": "pod", "deploy": "deployment", "sts": "statefulset", "rs"
     show_default=True,
     help="How to print it.",
 )
+@kinds_option
 @namespace_options
 @cluster_options
 @log_options
@@ -69,6 +72,7 @@ def command(
     cluster_queue: str,
     gated: bool,
     output: str,
+    kinds: tuple[JobKind, ...],
     namespace: str,
     everywhere: bool,
     kubeconfig: str,
@@ -96,7 +100,7 @@ def command(
     where = chosen_namespace(access, namespace, everywhere)
     try:
         if gated:
-            _print_gated(asyncio.run(_find_gated(access, where)), queue, where, output)
+            _print_gated(asyncio.run(_find_gated(access, where, kinds)), queue, where, output)
             return
         found = asyncio.run(_survey(access, where))
     except Unreachable as problem:
@@ -135,9 +139,9 @@ async def _survey(access: Access, namespace: str) -> QuotaSurvey:
         return await perform(transport, survey_quota(namespace, time.time()))
 
 
-async def _find_gated(access: Access, namespace: str) -> Found:
+async def _find_gated(access: Access, namespace: str, kinds: tuple[JobKind, ...]) -> Found:
     async with reach(access) as transport:
-        return await perform(transport, find_gated(namespace))
+        return await perform(transport, find_gated(namespace, kinds))
 
 
 def _print(found: QuotaSurvey, chosen: list[Row], namespace: str, output: str) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+from headgate.cli.job_options import read_kinds
 from headgate.client.listing import Refused
 from headgate.client.transport import Response
 from headgate.control.quota.inquiry import Inquiry, inquire_job, inquire_workload
@@ -140,3 +142,14 @@ def test_a_pod_whose_owner_is_gated_is_told_by_whom() -> None:
     found = of_pod(a_pod(ownerReferences=[set_]), lists)
     assert found.absence is not None
     assert found.absence.summary == "Deployment web is gated by example.com/data: no Workload is made of it"
+
+
+def test_a_job_of_a_kind_that_a_file_describes_is_explained_as_any_other() -> None:
+    kinds = read_kinds((Path(__file__).parents[3] / "examples" / "job-kinds.yaml").read_bytes())
+    assert isinstance(kinds, tuple)
+    lists = a_cluster(owned(a_workload("of-run", cpu=1), apiVersion="example.com/v1", kind="TrainingRun", name="run"))
+    lists["/apis/example.com/v1/namespaces/ns/trainingruns/run"] = answer(200, **a_job("run"))
+    found = asked(inquire_job(kinds[0], "ns", "run", START_S), serving(lists))[0][0]
+    assert isinstance(found, Inquiry)
+    assert (found.kind, [each.name for each in found.accounts]) == ("trainingrun", ["of-run"])
+    assert found.accounts[0].next == ("there is room for it now: is somebody at work who gives quota?",)

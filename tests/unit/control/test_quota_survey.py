@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
+from headgate.cli.job_options import read_kinds
 from headgate.client.transport import Request, Response
 from headgate.control.quota.gated import Found, find_gated
 from headgate.control.quota.survey import QuotaSurvey, survey_quota
@@ -183,3 +185,10 @@ def test_a_kind_that_may_not_be_listed_is_a_gap_and_the_others_are_told() -> Non
     found = found_gated(lists)
     assert [each.name for each in found.gated] == ["held"]
     assert [gap.right for gap in found.gaps] == ["list pods in all namespaces"]
+
+
+def test_a_kind_that_a_file_describes_may_be_gated_too() -> None:
+    kinds = read_kinds((Path(__file__).parents[3] / "examples" / "job-kinds.yaml").read_bytes())
+    assert isinstance(kinds, tuple)
+    found, _ = asked(find_gated("", kinds), serving({"/apis/example.com/v1/trainingruns": a_list(gated("run"))}))
+    assert [(each.type, each.name) for each in found.gated] == [("trainingrun.example.com", "run")]

@@ -16,7 +16,7 @@ from headgate.client.listing import Page, Refused, list_all
 from headgate.client.transport import Request, Response
 from headgate.control.survey import Gap, gap_of
 from headgate.jobs.gating import gate_of
-from headgate.jobs.kind import at
+from headgate.jobs.kind import JobKind, at
 from headgate.jobs.names import QUEUE_NAME
 from headgate.jobs.workload import gates_of
 from headgate.kube.references import owner_references
@@ -63,8 +63,9 @@ class Found(msgspec.Struct, frozen=True):
     gaps: tuple[Gap, ...] = ()
 
 
-def find_gated(namespace: str, kinds: Collection[Resource] = tuple(KINDS)) -> Generator[Request, Response, Found]:
-    """The oldest first; in all namespaces if none is named."""
+def find_gated(namespace: str, further: Iterable[JobKind] = ()) -> Generator[Request, Response, Found]:
+    """The oldest first; in all namespaces if none is named. ``further``: kinds that are looked at, too."""
+    kinds = {**KINDS, **{each.resource: f"{each.kind.kind.lower()}.{each.kind.group}" for each in further}}
     where = namespace or None
     gaps: list[Gap] = []
     listed = yield from list_all(WORKLOADS.collection(where), _decode)
@@ -75,12 +76,12 @@ def find_gated(namespace: str, kinds: Collection[Resource] = tuple(KINDS)) -> Ge
         workloads = listed.items
     served = frozenset(owner.get("uid") for each in workloads for owner in owner_references(each))
     found = [each for wire in workloads for each in _of_workload(wire)]
-    for resource in kinds:
+    for resource, type_ in kinds.items():
         jobs = yield from list_all(resource.collection(where), lambda body: _gated_in(_decode(body)))
         if isinstance(jobs, Refused):
             gaps.append(gap_of(resource, jobs))
         else:
-            found += _of_jobs(KINDS[resource], jobs.items, served)
+            found += _of_jobs(type_, jobs.items, served)
     return Found(tuple(sorted(found, key=lambda each: each.order)), tuple(gaps))
 
 
