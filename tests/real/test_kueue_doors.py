@@ -22,10 +22,12 @@ from headgate.jobs.settings import JobSettings
 from headgate.kube.features import Features
 from queued import GATE, MANAGED, QUEUE, Wire, collection, gates, queued
 from unit.admission.test_kueue_doors import DEFAULT, a_server
+from unit.jobs import training
 
 pytestmark = pytest.mark.real
 
-FLAGS = ("--components", "webhooks,jobs", "--feature-gates", "SchedulingGatedBy=true")
+FEATURES = ("--feature-gates", "SchedulingGatedBy=true")
+FLAGS = ("--components", "webhooks,jobs", *FEATURES, "--job-kinds", str(training.FILE))
 LEASE = {
     "metadata": {"name": "headgate-jobs", "namespace": "kube-system"},
     "spec": {"holderIdentity": "somebody", "leaseDurationSeconds": 3600, "renewTime": "2099-01-01T00:00:00.000000Z"},
@@ -39,6 +41,7 @@ def server(kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
     try:
         prepare(running)
         made(running, "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases", LEASE)
+        made(running, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", training.DEFINITION)
         for name in ("ns", "defaults"):
             made(running, "/api/v1/namespaces", {"metadata": {"name": name}})
         made(running, "/apis/kueue.x-k8s.io/v1beta2/namespaces/defaults/localqueues", DEFAULT)
@@ -160,6 +163,21 @@ def test_the_pods_of_a_stateful_set_are_one_group_of_its_size(server: RealServer
     annotations = pod["metadata"]["annotations"]
     assert annotations["kueue.x-k8s.io/pod-group-name"].startswith("statefulset-db-")
     assert annotations["kueue.x-k8s.io/pod-group-total-count"] == "3"
+
+
+def test_a_kind_from_a_file_waits_from_the_start_and_keeps_the_rules(
+    server: RealServer, webhooks: WebhookProcess
+) -> None:
+    path = training.RUNS.collection("ns")
+    bad = training.a_run("bad", queue="Not_A_Name")
+    wait_for(lambda: sent(server, "POST", f"{path}?dryRun=All", bad).status == 403, webhooks)
+    run = made(server, path, training.a_run("a"))
+    assert run["spec"]["suspend"] is True
+    gate = {"metadata": {"annotations": {"kueue.x-k8s.io/scheduling-gated-by": "example.com/late"}}}
+    refused = sent(server, "PATCH", f"{path}/a", gate).json()["message"]
+    assert refused.endswith("Forbidden: cannot be added after creation")
+    pod = made(server, collection("Pod"), queued("Pod", "of-a-run", owner=run))
+    assert gates(pod) == []
 
 
 def test_while_nobody_answers_only_what_names_a_queue_and_could_not_be_held_is_kept_out(
