@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from harness.embedded import HEADGATE
-from harness.processes import Process
+from harness.processes import Process, free_ports
 from harness.real import RealServer
 from harness.scheduling import send, wait_for
 
@@ -23,13 +24,18 @@ MERGE = "application/merge-patch+json"
 
 
 @pytest.fixture
-def server(kube_binaries: Path, tmp_path: Path) -> Iterator[RealServer]:
+def metrics() -> str:
+    return f"127.0.0.1:{free_ports(1)[0]}"
+
+
+@pytest.fixture
+def server(kube_binaries: Path, tmp_path: Path, metrics: str) -> Iterator[RealServer]:
     made = RealServer(tmp_path / "real", kube_binaries)
     kubeconfig = ("--kubeconfig", str(made.kubeconfig))
     process: Process | None = None
     try:
         subprocess.run([str(HEADGATE), "install-crds", *kubeconfig], check=True, capture_output=True)
-        flags = ("--components", "quota,jobs,controllers", "--no-leader-elect")
+        flags = ("--components", "quota,jobs,controllers", "--no-leader-elect", "--metrics-listen", metrics)
         process = Process([str(HEADGATE), "run", *kubeconfig, *flags], tmp_path / "run.log")
         yield made
     finally:
@@ -39,7 +45,7 @@ def server(kube_binaries: Path, tmp_path: Path) -> Iterator[RealServer]:
         made.stop()
 
 
-def test_the_second_job_runs_when_the_first_has_ended(server: RealServer) -> None:
+def test_the_second_job_runs_when_the_first_has_ended_and_both_are_measured(server: RealServer, metrics: str) -> None:
     applied = server.kubectl(["apply", "-f", str(EXAMPLE)])
     assert applied.exit == 0, applied.stderr
 
@@ -64,6 +70,12 @@ def test_the_second_job_runs_when_the_first_has_ended(server: RealServer) -> Non
     other = ({"first", "second"} - {first}).pop()
     wait_for(lambda: other in started())
     wait_for(lambda: _pods_of(server, other))
+    with urllib.request.urlopen(f"http://{metrics}/metrics", timeout=10) as answer:
+        page = answer.read().decode()
+    queue = 'cluster_queue="one-cpu-of-quota"'
+    assert f'kueue_admitted_workloads_total{{{queue},priority_class=""}} 2\n' in page
+    assert f"kueue_admitted_active_workloads{{{queue}}} 1\n" in page
+    assert 'kueue_workload_creation_latency_seconds_count{job_kind="Job"} 2\n' in page
 
 
 def _pods_of(server: RealServer, job: str) -> list[str]:
