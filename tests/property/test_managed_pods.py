@@ -73,7 +73,7 @@ def nobody_holds_quota_without_pods(world: Mortal) -> None:
             assert name in filled, f"{name} holds quota and has nobody"
 
 
-@settings(max_examples=15, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30, suppress_health_check=list(HealthCheck))
 @given(st.lists(MOVES, min_size=8, max_size=25))
 def test_pods_never_run_without_quota_nor_quota_without_pods_and_nothing_is_left(moves: list[tuple[Any, ...]]) -> None:
     world = a_world(cpu=3, kubelet=SlowKubelet, **PREEMPTION)

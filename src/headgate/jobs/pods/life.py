@@ -75,7 +75,7 @@ def held(case: Case) -> Next:
     running = [each for each in case.unit.members if each.runs]
     if running:
         return Unseen(writing.stop(running, "NotAdmitted", f"Gated by {by}", case.around.now_s))
-    gone = writing.let_go([each for each in case.unit.members if each.is_history])
+    gone = writing.let_go([each for each in case.unit.members if each.is_history or case.unit.is_leaving])
     return gone or Wait(GATED, f"No Workload is created while pods are gated by: {by}", is_warning=False, gate=by)
 
 
@@ -87,7 +87,7 @@ def missing(case: Case) -> Next:
     running = [each for each in unit.members if each.runs]
     if running:
         return Unseen(writing.stop(running, "NoMatchingWorkload", "No matching Workload", around.now_s))
-    gone = writing.let_go([each for each in unit.members if not each.fills_a_place])
+    gone = writing.let_go([each for each in unit.members if unit.is_leaving or not each.fills_a_place])
     if gone:
         return gone
     if unit.is_leaving:

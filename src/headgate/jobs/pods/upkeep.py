@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from headgate.jobs import writing as of_jobs
 from headgate.jobs.kind import at
 from headgate.jobs.matching import keeps_pod_sets
 from headgate.jobs.plan import Wait
 from headgate.jobs.pods import composing, writing
 from headgate.jobs.pods.case import Case, Next, Object
-from headgate.jobs.pods.member import SUCCEEDED
-from headgate.jobs.pods.unit import absent, by_role, counts_of, disagreement, excess, replaced
+from headgate.jobs.pods.member import SUCCEEDED, Member
+from headgate.jobs.pods.unit import Unit, absent, by_role, counts_of, disagreement, excess, replaced
 from headgate.jobs.workload import gates_of, has_priority
 from headgate.kube import conditions
 from headgate.quota import names
@@ -24,10 +26,17 @@ def crowded(case: Case) -> Next:
         many = excess(unit, places)
         if many:
             return writing.remove(many)
+    return writing.let_go(_over(unit, places)) or None
+
+
+def _over(unit: Unit, places: Mapping[str, int]) -> Sequence[Member]:
+    """Of whom nothing more is to be seen."""
+    if unit.is_leaving and (not unit.is_group or all(each.is_history for each in unit.members)):
+        return unit.members
     gone = {each.uid: each for each in replaced(unit, places)}
     if not unit.is_unretriable or unit.is_leaving:  # a group that ends with its failures keeps them until it does
         gone |= {each.uid: each for each in unit.members if each.is_history and not each.fills_a_place}
-    return writing.let_go(list(gone.values()) if unit.is_group or not unit.is_leaving else unit.members) or None
+    return list(gone.values())
 
 
 def changed(case: Case) -> Next:

@@ -208,6 +208,18 @@ def test_a_succeeded_pod_that_is_deleted_still_counts() -> None:
     assert "g-0" not in pods(world)
 
 
+def test_a_group_of_which_one_is_done_goes_when_all_of_it_is_deleted() -> None:
+    world = a_world(kubelet=SlowKubelet)
+    add_group(world, "g")
+    world.advance(1)
+    end(world, "g-0", "Succeeded")
+    world.advance(1)
+    delete(world, "g-0", "g-1")
+    world.advance(100)
+    assert not pods(world)
+    assert not workloads(world)
+
+
 def test_an_unretriable_group_ends_when_all_of_it_has() -> None:
     world = a_world()
     add(world, "a", group="g", annotations={f"{K}/retriable-in-group": "false"})
