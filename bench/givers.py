@@ -7,7 +7,6 @@ and core controllers without webhooks and jobs; its client is limited to 50 requ
 
 from __future__ import annotations
 
-import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -16,11 +15,15 @@ from typing import Final, Protocol
 import msgspec
 
 from harness.embedded import HEADGATE, EmbeddedServer
-from harness.processes import Process
+from harness.kueue import HOW_TO_GET_KUEUE, define_kueue, kueue_folder
+from harness.processes import NotReady, Process
 from harness.real import RealServer
+from harness.server import Server
 
-MINIMAL_KUEUE: Final = "HEADGATE_MINIMALKUEUE"
-"""The environment variable that names the binary."""
+Command = Callable[[str, str], list[str]]
+"""From a kubeconfig and the components."""
+
+QUOTA: Final = "quota"
 _FLAGS: Final = (
     "--enable-priority-and-fairness=false",
     "--max-requests-inflight=5000",
@@ -31,7 +34,7 @@ _FLAGS: Final = (
 class Place(Protocol):
     """An API server, and who gives quota on it once he was told to begin."""
 
-    def begin(self) -> None: ...
+    def begin(self, components: str = QUOTA) -> None: ...
 
     @property
     def kubeconfig(self) -> str: ...
@@ -46,10 +49,10 @@ class Embedded:
 
     def __init__(self, folder: Path, programs: Path) -> None:
         self._server = EmbeddedServer(folder, programs / "kubectl")
-        _install(self.kubeconfig)
+        _install(self._server)
 
-    def begin(self) -> None:
-        self._server.restart(("--components", "apiserver,quota"))
+    def begin(self, components: str = QUOTA) -> None:
+        self._server.restart(("--components", f"apiserver,{components}"))
 
     @property
     def kubeconfig(self) -> str:
@@ -65,15 +68,15 @@ class Embedded:
 class Beside:
     """A real kube-apiserver, and a process beside it."""
 
-    def __init__(self, folder: Path, programs: Path, command: Callable[[str], list[str]]) -> None:
+    def __init__(self, folder: Path, programs: Path, command: Command, define: Callable[[Server], None]) -> None:
         self._folder = folder
         self._command = command
         self._giver: Process | None = None
         self._server = RealServer(folder, programs, flags=_FLAGS)
-        _install(self.kubeconfig)
+        define(self._server)
 
-    def begin(self) -> None:
-        self._giver = Process(self._command(self.kubeconfig), self._folder / "giver.log")
+    def begin(self, components: str = QUOTA) -> None:
+        self._giver = Process(self._command(self.kubeconfig, components), self._folder / "giver.log")
 
     @property
     def kubeconfig(self) -> str:
@@ -90,16 +93,24 @@ class Beside:
         self._server.stop()
 
 
-def _install(kubeconfig: str) -> None:
-    subprocess.run([str(HEADGATE), "install-crds", "--kubeconfig", kubeconfig], check=True, capture_output=True)
+def _install(server: Server) -> None:
+    command = [str(HEADGATE), "install-crds", "--kubeconfig", str(server.kubeconfig)]
+    subprocess.run(command, check=True, capture_output=True)
 
 
-def _headgate(kubeconfig: str) -> list[str]:
-    return [str(HEADGATE), "run", "--kubeconfig", kubeconfig, "--components", "quota", "--no-leader-elect"]
+def _headgate(kubeconfig: str, components: str) -> list[str]:
+    return [str(HEADGATE), "run", "--kubeconfig", kubeconfig, "--components", components, "--no-leader-elect"]
 
 
-def _minimal_kueue(kubeconfig: str) -> list[str]:
-    return [os.environ[MINIMAL_KUEUE], "--kubeconfig", kubeconfig]
+def _minimal_kueue(kubeconfig: str, components: str) -> list[str]:
+    return [str(_kueue() / "minimalkueue"), "--kubeconfig", kubeconfig]
+
+
+def _kueue() -> Path:
+    folder = kueue_folder()
+    if folder is None:
+        raise NotReady(HOW_TO_GET_KUEUE)
+    return folder
 
 
 class Giver(msgspec.Struct, frozen=True):
@@ -108,11 +119,11 @@ class Giver(msgspec.Struct, frozen=True):
     """From a folder for its files and the folder of the real binaries."""
 
 
-def _beside(command: Callable[[str], list[str]]) -> Callable[[Path, Path], Place]:
-    return lambda folder, programs: Beside(folder, programs, command)
+def _beside(command: Command, define: Callable[[Server], None]) -> Callable[[Path, Path], Place]:
+    return lambda folder, programs: Beside(folder, programs, command, define)
 
 
 EMBEDDED: Final = Giver("embedded", Embedded)
-REAL: Final = Giver("real", _beside(_headgate))
-KUEUE: Final = Giver("minimalkueue", _beside(_minimal_kueue))
+REAL: Final = Giver("real", _beside(_headgate, _install))
+KUEUE: Final = Giver("minimalkueue", _beside(_minimal_kueue, lambda server: define_kueue(server, _kueue())))
 GIVERS: Final = {each.name: each for each in (EMBEDDED, REAL, KUEUE)}

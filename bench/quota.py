@@ -22,7 +22,7 @@ import msgspec
 
 from bench import pending, report
 from bench.cluster import send
-from bench.givers import GIVERS, KUEUE, MINIMAL_KUEUE, Giver, Place
+from bench.givers import GIVERS, KUEUE, Giver, Place
 from bench.loads import BASELINE, FLAVOR, LARGE_SCALE, Load, plenty, workloads
 from bench.process import Cpu
 from bench.running import Runner
@@ -49,6 +49,7 @@ class Flood(msgspec.Struct, frozen=True):
     rate: float
     raw: float
     cpu_us: dict[str, float]
+    raw_cpu_us: dict[str, float]
 
 
 class Run(msgspec.Struct, frozen=True):
@@ -61,8 +62,8 @@ class Run(msgspec.Struct, frozen=True):
     cpu_s: dict[str, float]
 
 
-async def _raw(place: Place, load: Load) -> float:
-    """Statuses per second that a loop writes which decides nothing."""
+async def _raw(place: Place, load: Load) -> tuple[float, dict[str, float]]:
+    """Statuses per second that a loop writes which decides nothing, and what one costs whom."""
     runner = Runner(place.kubeconfig, load, finishes=False)
     try:
         await runner.furnish()
@@ -75,14 +76,15 @@ async def _raw(place: Place, load: Load) -> float:
             path = WORKLOADS.object(metadata["namespace"], metadata["name"], "status")
             await send(runner.transport, Request("PATCH", path, "", writes.PATCHES["merge"], body))
 
-        began_s = time.perf_counter()
+        cpu, began_s = Cpu(place.pids()), time.perf_counter()
         await runner.each(bodies, write)
         rate = load.total / (time.perf_counter() - began_s)
+        each_us = {name: used_s / load.total * 1e6 for name, used_s in cpu.used_s().items()}
         for _, queue in load.places:
             path = WORKLOADS.collection(queue)
             await send(runner.transport, Request("DELETE", path, "", writes.JSON, b"{}", timeout_s=120))
         await runner.create(workloads(load))
-        return rate
+        return rate, each_us
     finally:
         await runner.close()
 
@@ -119,10 +121,10 @@ async def _flood(place: Place, load: Load) -> tuple[float, dict[str, float]]:
 def take_flood(giver: Giver, load: Load, folder: Path, programs: Path) -> Flood:
     place = giver.open(folder, programs)
     try:
-        raw = report.run(_raw(place, load))
+        raw, raw_cpu_us = report.run(_raw(place, load))
         place.begin()
         rate, cpu_us = report.run(_flood(place, load))
-        return Flood(rate, raw, cpu_us)
+        return Flood(rate, raw, cpu_us, raw_cpu_us)
     finally:
         place.stop()
 
@@ -164,7 +166,7 @@ def _plenty_rows(givers: Sequence[Giver], count: int, queues: int, folder: Path,
         share = SHARE.said(found.rate / found.raw) if giver.name == "real" else f"{found.rate / found.raw:.2f}×"
         bar = "" if giver.name != "embedded" else f" (bar ≥ {RATE_BAR:.0f}/s{_missed(found.rate >= RATE_BAR)})"
         row = [giver.name, f"{load.total:,}", f"{found.rate:,.0f}/s{bar}", f"{found.raw:,.0f}/s", share]
-        rows.append([*row, ", ".join(f"{name} {each:,.0f} µs" for name, each in found.cpu_us.items())])
+        rows.append([*row, *(_each_us(used) for used in (found.cpu_us, found.raw_cpu_us))])
         print("  plenty: " + "; ".join(rows[-1]), flush=True)
     return rows
 
@@ -183,18 +185,22 @@ def _baseline_rows(givers: Sequence[Giver], load: Load, title: str, folder: Path
     return rows
 
 
+def _each_us(used: dict[str, float]) -> str:
+    return ", ".join(f"{name} {each:,.0f} µs" for name, each in used.items())
+
+
 def _missed(is_met: bool) -> str:
     return "" if is_met else ", **missed**"
 
 
-_PLENTY_HEADS: Final = ("on", "Workloads", "admissions", "raw limit", "of it", "CPU per admission")
+_PLENTY_HEADS: Final = ("on", "Workloads", "admissions", "raw limit", "of it", "CPU per admission", "CPU per raw write")
 _RUN_HEADS: Final = ("on", "Workloads", "wall time", "per second", "mean wait by class", "evictions", "CPU")
 
 
 def main(arguments: Sequence[str] = ()) -> None:
     parser = argparse.ArgumentParser(prog="python -m bench quota", description=__doc__.partition("\n")[0])
     parser.add_argument("--cases", default="plenty,baseline,pending", help="of these, and large-scale")
-    parser.add_argument("--on", default="embedded,real", help=f"of these, and {KUEUE.name} (named by {MINIMAL_KUEUE})")
+    parser.add_argument("--on", default="embedded,real", help=f"of these, and {KUEUE.name} (of `make kueue`)")
     parser.add_argument("--count", type=int, default=6_000, help="Workloads of plenty")
     parser.add_argument("--queues", type=int, default=30, help="queues of plenty")
     parser.add_argument("--scale", type=float, default=1.0, help="of the baseline's counts")
