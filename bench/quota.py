@@ -4,8 +4,9 @@
 
 ``plenty``: quota for everybody; so many Workloads are there when the giver begins. Beside it, on the same server in the
 same round, the raw limit: a loop that decides nothing writes the same statuses. ``baseline``: the load of Kueue's own
-scheduler benchmark (``loads.py``), from its first Workload until the last one is finished. ``pending``: one admission
-in process, with few and with many that wait. etcd does not fsync, the embedded server does.
+scheduler benchmark (``loads.py``), from its first Workload until the last one is finished. ``burst``: the gates of many
+admitted pods (``burst.py``). ``pending``: one admission in process, with few and with many that wait. etcd does not
+fsync, the embedded server does.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Any, Final
 
 import msgspec
 
-from bench import pending, report
+from bench import burst, pending, report
 from bench.cluster import send
 from bench.givers import GIVERS, KUEUE, Giver, Place
 from bench.loads import BASELINE, FLAVOR, LARGE_SCALE, Load, plenty, workloads
@@ -185,6 +186,17 @@ def _baseline_rows(givers: Sequence[Giver], load: Load, title: str, folder: Path
     return rows
 
 
+def _burst_rows(givers: Sequence[Giver], count: int, folder: Path, programs: Path) -> list[list[str]]:
+    rows = []
+    for giver in givers:
+        found = burst.take(giver, count, folder / f"burst-{giver.name}", programs)
+        share = burst.SHARE.said(found.rate / found.raw)
+        rows.append([giver.name, f"{count:,}", f"{found.rate:,.0f}/s", f"{found.raw:,.0f}/s", share])
+        rows[-1].append(_each_us(found.cpu_us))
+        print("  burst: " + "; ".join(rows[-1]), flush=True)
+    return rows
+
+
 def _each_us(used: dict[str, float]) -> str:
     return ", ".join(f"{name} {each:,.0f} µs" for name, each in used.items())
 
@@ -194,15 +206,17 @@ def _missed(is_met: bool) -> str:
 
 
 _PLENTY_HEADS: Final = ("on", "Workloads", "admissions", "raw limit", "of it", "CPU per admission", "CPU per raw write")
+_BURST_HEADS: Final = ("on", "pods", "gates lifted", "raw limit", "of it", "CPU per pod")
 _RUN_HEADS: Final = ("on", "Workloads", "wall time", "per second", "mean wait by class", "evictions", "CPU")
 
 
 def main(arguments: Sequence[str] = ()) -> None:
     parser = argparse.ArgumentParser(prog="python -m bench quota", description=__doc__.partition("\n")[0])
-    parser.add_argument("--cases", default="plenty,baseline,pending", help="of these, and large-scale")
+    parser.add_argument("--cases", default="plenty,baseline,burst,pending", help="of these, and large-scale")
     parser.add_argument("--on", default="embedded,real", help=f"of these, and {KUEUE.name} (of `make kueue`)")
     parser.add_argument("--count", type=int, default=6_000, help="Workloads of plenty")
     parser.add_argument("--queues", type=int, default=30, help="queues of plenty")
+    parser.add_argument("--pods", type=int, default=10_000, help=f"of the burst, in groups of {burst.GROUP}")
     parser.add_argument("--scale", type=float, default=1.0, help="of the baseline's counts")
     given = parser.parse_args(arguments)
     cases, givers = given.cases.split(","), [GIVERS[name] for name in given.on.split(",")]
@@ -217,6 +231,9 @@ def main(arguments: Sequence[str] = ()) -> None:
         if "plenty" in cases:
             rows = _plenty_rows(givers, given.count, given.queues, folder, programs)
             report.write("quota, plenty", report.table(_PLENTY_HEADS, rows))
+        if "burst" in cases:
+            rows = _burst_rows(givers, given.pods, folder, programs)
+            report.write("quota, burst", report.table(_BURST_HEADS, rows))
         for title, load in (("baseline", BASELINE), ("large-scale", LARGE_SCALE)):
             if title in cases:
                 rows = _baseline_rows(givers, load.scaled(given.scale), title, folder, programs)

@@ -1,0 +1,139 @@
+"""A burst of pods in groups that are all admitted: how fast their gates are lifted, beside a loop that only patches.
+
+The pods are there, gated, with quota for all of them, when the giver begins: it makes a Workload for each group, admits
+it and lifts the gates. Measured from the first gate that was seen to be lifted to the last. The loop lifts as many
+gates of pods that nobody manages, on the same server in the same run, and decides nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from bench import report
+from bench.cluster import send
+from bench.givers import Giver, Place
+from bench.loads import plenty
+from bench.process import Cpu
+from bench.running import Runner
+from bench.standings import Bar
+from headgate.client import writes
+from headgate.client.informer import Applied, Event, Informer
+from headgate.client.transport import Request
+from headgate.jobs import names
+from headgate.kube.resource import NAMESPACES, PODS
+
+Object = dict[str, Any]
+
+SHARE: Final = Bar(0.6)
+GROUP: Final = 100
+_RAW: Final = "raw"
+_PATIENCE_S: Final = 1200.0
+_LIFTED: Final = msgspec.json.encode(
+    {"spec": {"schedulingGates": [{"$patch": "delete", "name": names.ADMISSION_GATE}]}}
+)
+
+
+class Burst(msgspec.Struct, frozen=True):
+    """Pods per second; ``cpu_us`` per pod, by process."""
+
+    rate: float
+    raw: float
+    cpu_us: dict[str, float]
+
+
+def _pod(number: int, namespace: str, queue: str) -> Object:
+    """Without a queue: nobody manages it."""
+    metadata: Object = {"name": f"pod-{number:05}", "namespace": namespace}
+    if queue:
+        labels = {names.QUEUE_NAME: queue, names.MANAGED: "true", names.POD_GROUP_NAME: f"group-{number // GROUP:03}"}
+        annotations = {names.TOTAL_COUNT: str(GROUP)}
+        metadata |= {"labels": labels, "annotations": annotations, "finalizers": [names.MANAGED]}
+    resources = {"requests": {"cpu": "1", "memory": "500Mi"}}
+    container = {"name": "main", "image": "registry.example/app:1", "resources": resources}
+    spec = {"containers": [container], "restartPolicy": "Never", "schedulingGates": [{"name": names.ADMISSION_GATE}]}
+    return {"metadata": metadata, "spec": spec}
+
+
+class _Lifted:
+    """Pods whose gates were seen to be lifted, and when."""
+
+    def __init__(self, runner: Runner, namespace: str) -> None:
+        self.at_s: Final[dict[str, float]] = {}
+        informer = Informer(
+            runner.transport,
+            PODS.collection(namespace),
+            self._hear,
+            jitter=random.random,
+            sleep=asyncio.sleep,
+            fields=("spec.schedulingGates",),
+        )
+        self.task: Final = asyncio.create_task(informer.run())
+
+    def _hear(self, event: Event) -> None:
+        if isinstance(event, Applied) and not (event.object.get("spec") or {}).get("schedulingGates"):
+            self.at_s.setdefault(event.object["metadata"]["name"], time.perf_counter())
+
+    def rate(self) -> float:
+        """Of those that came after the first moment: what a first list shows came at once."""
+        seen_s = sorted(self.at_s.values())
+        return sum(each_s > seen_s[0] for each_s in seen_s) / (seen_s[-1] - seen_s[0])
+
+
+async def _raw(place: Place, count: int) -> float:
+    runner = Runner(place.kubeconfig, plenty(count, 1), finishes=False)
+    try:
+        await runner.furnish()
+        ((_, queue),) = plenty(count, 1).places
+        await send(runner.transport, writes.create(NAMESPACES, "", {"metadata": {"name": _RAW}}))
+
+        def making(namespace: str, queue: str) -> Callable[[int], Any]:
+            return lambda number: send(runner.transport, writes.create(PODS, namespace, _pod(number, namespace, queue)))
+
+        await runner.each(range(count), making(_RAW, ""))
+        await runner.each(range(count), making(queue, queue))
+        lifted = _Lifted(runner, _RAW)
+
+        async def lift(number: int) -> None:
+            path = PODS.object(_RAW, f"pod-{number:05}")
+            await send(runner.transport, Request("PATCH", path, "", writes.PATCHES["strategic"], _LIFTED))
+
+        began_s = time.perf_counter()
+        await runner.each(range(count), lift)
+        took_s = time.perf_counter() - began_s
+        lifted.task.cancel()
+        return count / took_s
+    finally:
+        await runner.close()
+
+
+async def _burst(place: Place, count: int) -> tuple[float, dict[str, float]]:
+    load = plenty(count, 1)
+    runner = Runner(place.kubeconfig, load, finishes=False)
+    try:
+        ((_, queue),) = load.places
+        lifted = _Lifted(runner, queue)
+        await runner.until(lambda: len(lifted.at_s) > 0, _PATIENCE_S, "no gate was lifted")
+        cpu, before = Cpu(place.pids()), len(lifted.at_s)
+        await runner.until(lambda: len(lifted.at_s) == count, _PATIENCE_S, f"not all of {count} gates were lifted")
+        lifted.task.cancel()
+        return lifted.rate(), {name: each / (count - before) * 1e6 for name, each in cpu.used_s().items()}
+    finally:
+        await runner.close()
+
+
+def take(giver: Giver, count: int, folder: Path, programs: Path) -> Burst:
+    place = giver.open(folder, programs)
+    try:
+        raw = report.run(_raw(place, count))
+        place.begin("quota,jobs")
+        rate, cpu_us = report.run(_burst(place, count))
+        return Burst(rate, raw, cpu_us)
+    finally:
+        place.stop()
