@@ -8,11 +8,12 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from headgate.kube.features import Features
 from headgate.kube.resource import PODS as POD
 from headgate.kube.resource import Resource
 from headgate.owners.effects import Create, Delete, Patch
 from headgate.quota.kinds.names import WORKLOADS as WORKLOAD
-from unit.jobs.pods.stage import PODS, PREEMPTION, WORKLOADS, K, SlowKubelet, a_pod, a_world, pods, workloads
+from unit.jobs.pods.stage import PODS, PREEMPTION, SLOW, WORKLOADS, K, SlowKubelet, a_pod, a_world, pods, workloads
 from unit.jobs.pods.test_pod_troubles import no_gate_is_lifted_without_quota
 from unit.owners.deaths import Mortal
 from unit.owners.kubelet import ENDS
@@ -74,15 +75,17 @@ def nobody_holds_quota_without_pods(world: Mortal) -> None:
 
 
 @settings(max_examples=30, suppress_health_check=list(HealthCheck))
-@given(st.lists(MOVES, min_size=8, max_size=25))
-def test_pods_never_run_without_quota_nor_quota_without_pods_and_nothing_is_left(moves: list[tuple[Any, ...]]) -> None:
-    world = a_world(cpu=3, kubelet=SlowKubelet, **PREEMPTION)
+@given(st.lists(MOVES, min_size=8, max_size=25), st.sampled_from([Features(), SLOW]))
+def test_pods_never_run_without_quota_nor_quota_without_pods_and_nothing_is_left(
+    moves: list[tuple[Any, ...]], features: Features
+) -> None:
+    world = a_world(cpu=3, features=features, kubelet=SlowKubelet, **PREEMPTION)
     world.judge = no_gate_is_lifted_without_quota
     for number, move in enumerate(moves):
         make_a_move(world, number, move)
     world.at = 0
     world.lose = lambda effect: False
-    world.advance(5)
+    world.advance(5 if features.pod_integration_fast_quota_release else 40)
     nobody_holds_quota_without_pods(world)
     starts = [each.about["uid"] for each in world.emitted if each.reason == "Started"]
     assert len(starts) == len(set(starts)), "a gate was lifted twice"
