@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from headgate.jobs.controller import ManagedJobs
 from headgate.kube import conditions
 from headgate.kube.features import Features
 from headgate.owners.effects import Emit
@@ -126,6 +127,20 @@ def test_a_new_process_keeps_gating_and_says_so_again() -> None:
     world.advance(5)
     assert count(world) == 0
     assert running(world) == []
+
+
+def test_gates_switched_off_later_let_their_jobs_flow() -> None:
+    features = [GATING]
+    world = a_world(features=GATING)
+    world._makers = (*world._makers[:1], lambda: ManagedJobs(features[0]), *world._makers[2:])
+    world.crash()
+    add(world, "a", annotations={GATE: "example.com/g"})
+    world.advance(2)
+    assert count(world) == 0
+    features[0] = Features()
+    world.crash()
+    world.advance(2)
+    assert running(world) == ["a"]
 
 
 def test_a_job_that_changes_with_the_removal_of_its_gate_never_has_an_old_workload() -> None:
