@@ -150,7 +150,7 @@ def test_a_death_at_any_write_changes_nothing_in_the_end(story: Callable[[Mortal
         world.judge = no_gate_is_lifted_without_quota
         return world
 
-    for title, world in tell_with_deaths(make, story, stride=2 if features is None else 7):
+    for title, world in tell_with_deaths(make, story, stride=5 if features is None else 11):
         assert has(world, "high", "Finished"), title
         assert has(world, "low", "Admitted"), title
         running = [name for name in started(world) if pods(world)[name]["status"]["phase"] == "Running"]
@@ -183,7 +183,7 @@ def test_nothing_is_left_of_pods_that_are_gone_whoever_died_meanwhile(story: Cal
         world.judge = no_gate_is_lifted_without_quota
         return world
 
-    for title, world in tell_with_deaths(make, story, stride=2):
+    for title, world in tell_with_deaths(make, story, stride=5):
         assert not pods(world), title
         assert not workloads(world), title
 
