@@ -53,12 +53,13 @@ class Server:
         self.objects[resource, f"{metadata.get('namespace', '')}/{metadata['name']}"] = kept
         return kept
 
-    def patch(self, resource: Resource, key: str, status: Object) -> Object:
-        """Statuses of which nothing but the topmost fields is merged: no writer here changes less."""
+    def patch(self, resource: Resource, key: str, body: Object) -> Object:
+        """Of metadata and status nothing but the topmost fields is merged: no writer here changes less."""
         known = self.objects[resource, key]
-        if resource == WORKLOADS and status.get("admission"):
+        if resource == WORKLOADS and (body.get("status") or {}).get("admission"):
             self.admitted.append(key)
-        return self.store(resource, {**known, "status": {**(known.get("status") or {}), **status}})
+        merged = {part: {**(known.get(part) or {}), **(body.get(part) or {})} for part in ("metadata", "status")}
+        return self.store(resource, {**known, **merged})
 
 
 class Giver(Protocol):
@@ -99,7 +100,7 @@ class EngineAlone:
             for effect in asked:
                 write = write_of(self._server.objects[WORKLOADS, effect.key], [effect], now_s)
                 if write.status is not None:
-                    shown = self._server.patch(WORKLOADS, effect.key, write.status)
+                    shown = self._server.patch(WORKLOADS, effect.key, {"status": write.status})
                     self._engine.written(effect, int(shown["metadata"]["resourceVersion"]))
                     self.hear(WORKLOADS, shown, now_s)
 
@@ -143,7 +144,7 @@ class Served:
             return Answer(200, {}, now_s, tuple(self._answer(each, now_s) for each in effect.requests))
         if not isinstance(effect, Patch):
             return Answer(202, {}, now_s)
-        shown = self._server.patch(effect.resource, f"{effect.namespace}/{effect.name}", effect.body["status"])
+        shown = self._server.patch(effect.resource, f"{effect.namespace}/{effect.name}", effect.body)
         return Answer(200, shown, now_s)
 
 
@@ -195,7 +196,8 @@ class Stage:
     def _finish(self, key: str) -> None:
         done = {"type": names.FINISHED, "status": "True", "reason": "ByTest"}
         known = self._server.objects[WORKLOADS, key]["status"]["conditions"]
-        self._giver.hear(WORKLOADS, self._server.patch(WORKLOADS, key, {"conditions": [*known, done]}), self._now_s)
+        finished = self._server.patch(WORKLOADS, key, {"status": {"conditions": [*known, done]}})
+        self._giver.hear(WORKLOADS, finished, self._now_s)
         del self._server.objects[WORKLOADS, key]
         self._giver.lose(key, self._now_s)
 

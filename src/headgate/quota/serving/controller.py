@@ -61,6 +61,8 @@ class _Reports(msgspec.Struct, frozen=True):
 
 
 _CYCLE: Final = _Cycle()
+_AT_A_TIME: Final = 256
+"""Decisions after which others have their turn: the server may live in the same process."""
 _REPORTS: Final = _Reports()
 
 
@@ -224,11 +226,13 @@ class Quota(Controller):
                 return (yield from self._guard(key))
 
     def _decide(self, now_s: float) -> Verdict:
-        is_attempt, began_s = bool(self._engine.queueing.ready()), self._metrics.clock()
-        decided = self._engine.cycle(now_s)
-        if is_attempt:
+        ready, began_s = len(self._engine.queueing.ready()), self._metrics.clock()
+        decided = self._engine.cycle(now_s, rounds=max(_AT_A_TIME // max(ready, 1), 1))
+        if ready:
             self._metrics.attempted(decided, self._metrics.clock() - began_s)
         wakes = self._later(decided)
+        if self._engine.queueing.ready():
+            wakes.append(Wake(_CYCLE))
         next_s = self._engine.next_deadline_s()
         if next_s is not None:
             wakes.append(Wake(_CYCLE, max(next_s - now_s, 0.001)))
