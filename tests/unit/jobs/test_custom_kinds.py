@@ -71,6 +71,13 @@ def test_the_example_reads_as_the_kind_it_describes() -> None:
     assert kind.outcome(job) is None
 
 
+def test_the_page_shows_the_example_as_it_is() -> None:
+    page = (FILE.parents[1] / "docs" / "job-kinds.md").read_text()
+    shown = page.partition("```yaml\n")[2].partition("```")[0]
+    assert FILE.read_text().endswith(shown)
+    assert shown.startswith("kinds:")
+
+
 @pytest.mark.parametrize(
     ("status", "succeeded", "message"),
     [
