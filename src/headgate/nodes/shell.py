@@ -16,24 +16,20 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
-import msgspec
-
 from headgate.client.informer import Applied, Event, Informer, Removed
-from headgate.client.transport import Request, Transport, Unreachable
-from headgate.kube.resource import LEASES, NODES, PODS
-from headgate.kube.timestamps import format_micro_time
+from headgate.client.transport import Transport, Unreachable
+from headgate.kube.resource import NODES, PODS
 from headgate.nodes import effects
 from headgate.nodes.effects import Effect
 from headgate.nodes.hollow import Hollow
+from headgate.nodes.requests import first_beat, request_of
 from headgate.nodes.wishes import complaints
 
 Object = dict[str, Any]
 
 _log: Final = logging.getLogger(__name__)
 _WRITERS: Final = 16
-_LEASE_NAMESPACE: Final = "kube-node-lease"
-_JSON: Final = {"content-type": "application/json", "accept": "application/json", "user-agent": "headgate-nodes"}
-_STRATEGIC: Final = {**_JSON, "content-type": "application/strategic-merge-patch+json"}
+_NOT_FOUND: Final = 404
 _FINAL: Final = frozenset({404, 409, 410, 422})
 """The object is gone, is another one by now, or the server will never take this: not to be tried again."""
 
@@ -181,46 +177,9 @@ class Fleet:
         return False
 
     async def _perform(self, effect: Effect) -> tuple[int, str]:
-        body: Object
-        match effect:
-            case effects.CreateNode(node=node):
-                return await self._ask("POST", NODES.collection(), node)
-            case effects.PatchNodeStatus(name=name, uid=uid, status=status):
-                body = {"metadata": {"uid": uid}, "status": status}
-                return await self._ask("PATCH", NODES.object("", name, "status"), body)
-            case effects.PatchNodeTaints(name=name, uid=uid, taints=taints):
-                body = {"metadata": {"uid": uid}, "spec": {"taints": taints}}
-                return await self._ask("PATCH", NODES.object("", name), body)
-            case effects.DeleteNode(name=name, uid=uid):
-                return await self._ask("DELETE", NODES.object("", name), {"preconditions": {"uid": uid}})
-            case effects.PatchPodStatus(namespace=namespace, name=name, uid=uid, status=status):
-                body = {"metadata": {"uid": uid}, "status": status}
-                return await self._ask("PATCH", PODS.object(namespace, name, "status"), body)
-            case effects.DeletePod(namespace=namespace, name=name, uid=uid):
-                body = {"gracePeriodSeconds": 0, "preconditions": {"uid": uid}}
-                return await self._ask("DELETE", PODS.object(namespace, name), body)
-            case effects.RenewLease():
-                return await self._renew(effect)
-
-    async def _renew(self, beat: effects.RenewLease) -> tuple[int, str]:
-        """Nearly always there is a lease to renew, so that is tried first."""
-        owner = {"apiVersion": "v1", "kind": "Node", "name": beat.name, "uid": beat.uid}
-        lease = {
-            "apiVersion": "coordination.k8s.io/v1",
-            "kind": "Lease",
-            "metadata": {"name": beat.name, "namespace": _LEASE_NAMESPACE, "ownerReferences": [owner]},
-            "spec": {
-                "holderIdentity": beat.name,
-                "leaseDurationSeconds": beat.duration_s,
-                "renewTime": format_micro_time(beat.renewed_s),
-            },
-        }
-        answer = await self._ask("PATCH", LEASES.object(_LEASE_NAMESPACE, beat.name), lease)
-        return answer if answer[0] != 404 else await self._ask("POST", LEASES.collection(_LEASE_NAMESPACE), lease)
-
-    async def _ask(self, method: str, path: str, body: Object) -> tuple[int, str]:
-        headers = _STRATEGIC if method == "PATCH" else _JSON
-        response = await self._transport.request(Request(method, path, "", headers, msgspec.json.encode(body)))
+        response = await self._transport.request(request_of(effect))
+        if response.status == _NOT_FOUND and isinstance(effect, effects.RenewLease):
+            response = await self._transport.request(first_beat(effect))
         return response.status, "" if response.ok else response.body[:300].decode(errors="replace")
 
 

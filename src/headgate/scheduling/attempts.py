@@ -88,7 +88,7 @@ class Attempts:
         if isinstance(outcome, Placement):
             self._conditions.forget(pod.uid)  # what was not written yet will not be, now that it has a node
             begun = self._bindings.begin(queued, self._teams[pod.scheduler_name], outcome.node_name, now_s)
-            return self.carry_out(begun, now_s)
+            return self.carry_out(begun, now_s) + self._crowd_out(pod, outcome.node_name, now_s)
         self._metrics.attempted(ERROR if outcome.is_error else UNSCHEDULABLE, pod.scheduler_name, took_s)
         if outcome.nominated is not None:
             self._metrics.preempted(len(outcome.nominated.victims))
@@ -170,7 +170,7 @@ class Attempts:
         return effects + self._failed(queued, outcome.message, rejections, now_s, promise, reason)
 
     def _crowd_out(self, pod: Pod, node_name: str, now_s: float) -> list[Effect]:
-        """Less important pods that were promised the node were not counted: they look again whether there is room
+        """Less important pods that wait for room on the node were not counted: they look again whether there is some
         beside this one."""
         effects: list[Effect] = []
         for each in self._queue.nominations.on_node(node_name):

@@ -5,57 +5,13 @@ Pods of the default profile: `a` and `b` have room for one each, and one each th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from clusters import a_node, a_pod
 from headgate.kube.timestamps import format_time
-from headgate.scheduling.admitting import Queueing
 from headgate.scheduling.effects import Preempt, SetStatus
 from headgate.scheduling.leaving import LATE_S, WAITING_FOR_ROOM
-from headgate.scheduling.scheduler import Scheduler
-from unit.scheduling.world import World, configured
-
-Object = dict[str, Any]
-
-QUOTA = "kueue.x-k8s.io/managed"
-DAY_S = 1_700_000_000.0
-
-
-class LeavingWorld(World):
-    """The day is as far along as the story is."""
-
-    def __init__(self, *nodes: str, **document: Any) -> None:
-        super().__init__()
-        self.nodes = nodes
-        self.begin(**document)
-
-    def begin(self, **document: Any) -> None:
-        """A scheduler that knows the nodes and nothing else."""
-        read, makers = configured((), **document)
-        queueing = Queueing(day=lambda: DAY_S + self.now_s)
-        self.scheduler = Scheduler(read, makers, self.problems.append, queueing=queueing, spared=(QUOTA,))
-        for node in self.nodes:
-            self.scheduler.node_applied(a_node(node, cpu="1"), self.now_s)
-
-    @property
-    def promises(self) -> dict[str, str]:
-        found = (each for each in self.effects if isinstance(each, SetStatus))
-        return {each.pod.name: each.nominated_node for each in found if each.nominated_node is not None}
-
-    @property
-    def reasons(self) -> dict[str, str]:
-        return {name: text.partition(":")[0] for name, text in self.statuses.items()}
-
-    def leaves(self, name: str, node: str, in_s: float, **spec: Any) -> None:
-        pod = a_pod(name, {"cpu": "1"}, **spec)
-        pod["metadata"]["deletionTimestamp"] = format_time(DAY_S + self.now_s + in_s)
-        self.show_bound(pod, node)
-
-    def comes(self, name: str, cpu: str = "1", labels: Sequence[str] = (QUOTA,), **spec: Any) -> Object:
-        pod = a_pod(name, {"cpu": cpu}, labels=dict.fromkeys(labels, "true"), **spec)
-        self.show(pod)
-        return pod
+from unit.scheduling.leaving_world import DAY_S, LeavingWorld
 
 
 def test_a_pod_with_quota_is_promised_the_node_that_is_being_left_and_is_no_shortage() -> None:
@@ -209,3 +165,16 @@ def test_of_many_that_wait_each_looks_at_its_own_node_only() -> None:
     world.step(most=200)
     assert len(set(world.promises.values())) == 150
     assert trials <= 2 * 150
+
+
+def test_one_that_loses_its_room_to_a_more_important_pod_is_told_at_once() -> None:
+    world = LeavingWorld()
+    world.scheduler.node_applied(a_node("big", cpu="2"), world.now_s)
+    world.leaves("old", "big", 60.0)
+    world.comes("p", "2")
+    world.step()
+    assert world.promises == {"p": "big"}
+    world.comes("urgent", priority=10, labels=())
+    world.step()
+    assert world.binds == {"urgent": "big"}
+    assert (world.reasons, world.promises) == ({"p": "Unschedulable"}, {"p": ""})

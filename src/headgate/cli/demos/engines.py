@@ -19,13 +19,14 @@ from headgate.kube.timestamps import format_time
 from headgate.nodes import effects as hollow_effects
 from headgate.nodes.hollow import Hollow
 from headgate.nodes.models.contract import Buy, Model, Remove
+from headgate.nodes.requests import first_beat, request_of
 from headgate.scheduling.effects import Bind, Effect, Preempt, Result, SetStatus
 from headgate.scheduling.scheduler import Scheduler
 
 Object = dict[str, Any]
 
 _MOST: Final = 1000
-_NO_GRACE: Final[Object] = {"gracePeriodSeconds": 0}
+_NOT_FOUND: Final = 404
 
 
 class Placing:
@@ -101,6 +102,7 @@ class Kubelets:
 
     def __init__(self, hollow: Hollow) -> None:
         self._hollow = hollow
+        self._missing: list[Write] = []
         self._out: list[hollow_effects.Effect] = [*hollow.nodes_synced(0.0), *hollow.pods_synced(0.0)]
 
     def hear(self, told: Told, now_s: float) -> None:
@@ -116,28 +118,15 @@ class Kubelets:
     def due(self, now_s: float) -> list[Write]:
         wanted = [*self._out, *self._hollow.due(now_s)]
         self._out = []
-        return [Write(_kubelet_request(each)) for each in wanted if not isinstance(each, hollow_effects.RenewLease)]
+        missing, self._missing = self._missing, []
+        return [*missing, *(Write(request_of(each), partial(self._answered, each)) for each in wanted)]
+
+    def _answered(self, effect: hollow_effects.Effect, answer: Response) -> None:
+        if answer.status == _NOT_FOUND and isinstance(effect, hollow_effects.RenewLease):
+            self._missing.append(Write(first_beat(effect)))
 
     def next_s(self) -> float | None:
         return self._hollow.next_deadline_s()
-
-
-def _kubelet_request(effect: hollow_effects.Effect) -> Any:
-    match effect:
-        case hollow_effects.CreateNode(node):
-            return writes.create(NODES, "", node)
-        case hollow_effects.PatchNodeStatus(name, uid, status):
-            return writes.patch(NODES, "", name, uid, {"status": status}, "strategic", "status")
-        case hollow_effects.PatchNodeTaints(name, uid, taints):
-            return writes.patch(NODES, "", name, uid, {"spec": {"taints": taints}}, "strategic")
-        case hollow_effects.DeleteNode(name, uid):
-            return writes.delete(NODES, "", name, uid)
-        case hollow_effects.PatchPodStatus(namespace, name, uid, status):
-            return writes.patch(PODS, namespace, name, uid, {"status": status}, "strategic", "status")
-        case hollow_effects.DeletePod(namespace, name, uid):
-            return writes.delete(PODS, namespace, name, uid, _NO_GRACE)
-        case hollow_effects.RenewLease():
-            raise AssertionError("leases are not kept on a stage")
 
 
 class Buying:

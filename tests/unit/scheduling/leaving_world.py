@@ -1,0 +1,54 @@
+"""A scheduler that waits for room that is being left, and the steps that stories about that are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from clusters import a_node, a_pod
+from headgate.kube.timestamps import format_time
+from headgate.scheduling.admitting import Queueing
+from headgate.scheduling.effects import SetStatus
+from headgate.scheduling.scheduler import Scheduler
+from unit.scheduling.world import World, configured
+
+Object = dict[str, Any]
+
+QUOTA = "kueue.x-k8s.io/managed"
+DAY_S = 1_700_000_000.0
+
+
+class LeavingWorld(World):
+    """The day is as far along as the story is."""
+
+    def __init__(self, *nodes: str, **document: Any) -> None:
+        super().__init__()
+        self.nodes = nodes
+        self.begin(**document)
+
+    def begin(self, **document: Any) -> None:
+        """A scheduler that knows the nodes and nothing else."""
+        read, makers = configured((), **document)
+        queueing = Queueing(day=lambda: DAY_S + self.now_s)
+        self.scheduler = Scheduler(read, makers, self.problems.append, queueing=queueing, spared=(QUOTA,))
+        for node in self.nodes:
+            self.scheduler.node_applied(a_node(node, cpu="1"), self.now_s)
+
+    @property
+    def promises(self) -> dict[str, str]:
+        found = (each for each in self.effects if isinstance(each, SetStatus))
+        return {each.pod.name: each.nominated_node for each in found if each.nominated_node is not None}
+
+    @property
+    def reasons(self) -> dict[str, str]:
+        return {name: text.partition(":")[0] for name, text in self.statuses.items()}
+
+    def leaves(self, name: str, node: str, in_s: float, cpu: str = "1", **spec: Any) -> None:
+        pod = a_pod(name, {"cpu": cpu}, **spec)
+        pod["metadata"]["deletionTimestamp"] = format_time(DAY_S + self.now_s + in_s)
+        self.show_bound(pod, node)
+
+    def comes(self, name: str, cpu: str = "1", labels: Sequence[str] = (QUOTA,), **spec: Any) -> Object:
+        pod = a_pod(name, {"cpu": cpu}, labels=dict.fromkeys(labels, "true"), **spec)
+        self.show(pod)
+        return pod
