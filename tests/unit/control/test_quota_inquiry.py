@@ -127,6 +127,10 @@ def test_a_pod_of_an_incomplete_group_is_told_how_many_are_missing() -> None:
     found = of_pod(a_pod("p", **marks), lists)
     assert found.absence is not None
     assert found.absence.summary == "its group gang has 2 of 3 pods: no Workload is made before all are there"
+    marks["annotations"]["kueue.x-k8s.io/pod-group-fast-admission"] = "true"
+    hasty = of_pod(a_pod("p", **marks), lists)
+    assert hasty.absence is not None
+    assert hasty.absence.summary == "nobody has made a Workload of it"
 
 
 def test_a_pod_whose_owner_is_gated_is_told_by_whom() -> None:

@@ -82,9 +82,10 @@ def test_gates_that_come_off_and_pods_that_hold_on_are_measured() -> None:
 
 def test_of_pods_the_making_of_the_workload_the_lifting_of_the_gate_and_who_is_held_are_measured() -> None:
     world = stage.a_world(features=GATING)
-    stage.add(world, "free")
+    stage.add(world, "free", ends="Succeeded")
     stage.add(world, "held", annotations=DATA)
-    world.advance(2)
+    world.advance(5)
+    assert not stage.pods(world)["free"]["metadata"].get("finalizers"), "it was written to again"
     found = read(stage.controller(world).metrics, world.server.epoch_s)
     assert gated(found) == {'headgate_gated_jobs{kind="Pod",gate="example.com/data"}': 1}
     assert found['kueue_workload_creation_latency_seconds_count{job_kind="Pod"}'] == 1

@@ -146,6 +146,7 @@ def test_ready_pods_and_ends_are_counted_once_when_they_are_seen() -> None:
     assert read[f'kueue_ready_wait_time_seconds_count{{{CQ},priority_class=""}}'] == 1
     assert read[f'kueue_local_queue_admitted_until_ready_wait_time_seconds_count{{{LQ},priority_class=""}}'] == 1
     stage.say("w", a_condition("Finished", reason="Succeeded"))
+    stage.say("w", a_condition("Finished", reason="Succeeded", message="again"))
     read = stage.read()
     assert read[f'kueue_finished_workloads_total{{{CQ},priority_class=""}}'] == 1
     assert read[f"kueue_finished_workloads{{{CQ}}}"] == 1
