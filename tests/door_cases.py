@@ -45,6 +45,7 @@ SUBDOMAIN = (
 )
 HINT = "takes one name; a list belongs in kueue.x-k8s.io/admission-gated-by"
 EMPTY = "name who holds the job back, such as example.com/mygate, or leave the annotation out"
+NO_NUMBER = 'strconv.Atoi: parsing "x": invalid syntax'
 RUNNING: dict[str, Wire] = {
     "Job": {"spec": {"suspend": False}},
     "Pod": {"spec": {"schedulingGates": None}},
@@ -226,13 +227,16 @@ def of_pods() -> Iterator[DoorCase]:
     zero = f"incorrect annotation value '{TOTAL}=0': group total count should be greater than zero"
     for written, text in (
         ("3", ""),
-        ("x", wrong(at_count, "x", 'strconv.Atoi: parsing "x": invalid syntax')),
+        ("x", wrong(at_count, "x", NO_NUMBER)),
         ("0", wrong(at_count, "0", zero)),
     ):
         yield new("Pod", f"a group of {written}", text, labels={GROUP_NAME: "g"}, annotations={TOTAL: written})
     group: Wire = {"labels": {GROUP_NAME: "g"}, "annotations": {TOTAL: "2", RETRIABLE: "false"}}
     bad = {**group, "labels": {GROUP_NAME: "G"}}
     yield new("Pod", "a group with a bad name", wrong(at_group, "G", SUBDOMAIN), **bad)
+    gone = f"{at_count}: Required value: {both}"
+    yield changed("Pod", "a group that loses its count", noted(None, TOTAL), gone, **group)
+    yield changed("Pod", "a group of another size", noted("x", TOTAL), wrong(at_count, "x", NO_NUMBER), **group)
     other = wrong(at_group, "h", "field is immutable")
     yield changed("Pod", "another group", labelled(GROUP_NAME, "h"), other, **group)
     text = f"metadata.annotations[{RETRIABLE}]: Forbidden: unretriable pod group can't be converted to retriable"

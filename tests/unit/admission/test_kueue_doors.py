@@ -10,9 +10,9 @@ import pytest
 from embedded import Embedded, Reply
 from headgate.admission.policy import Policy
 from headgate.cli.admission import own_admission
-from headgate.jobs.settings import JobSettings
+from headgate.jobs.settings import MANAGED_NAMESPACES, JobSettings
 from headgate.kube.features import Features
-from headgate.kube.labels import parse_selector
+from headgate.kube.labels import Selector, parse_selector
 from headgate.quota.kinds.definitions import definitions
 from headgate.store import Store
 from queued import (
@@ -226,8 +226,9 @@ def test_nothing_waits_in_a_namespace_that_was_not_chosen(kind: str) -> None:
     assert gates(waiting) == [GATE] if kind == "Pod" else waiting != as_it_came
 
 
-def test_system_namespaces_are_never_asked_about() -> None:
-    server = a_server(JobSettings(manages_all=True))
+@pytest.mark.parametrize("selector", [MANAGED_NAMESPACES, Selector()])
+def test_system_namespaces_are_never_asked_about(selector: Selector) -> None:
+    server = a_server(JobSettings(manages_all=True, namespaces=selector))
     made(server.post("/api/v1/namespaces", {"metadata": {"name": "kube-system"}}))
     pod = made(server.post(collection("Pod", "kube-system"), queued("Pod")))
     assert gates(pod) == []
