@@ -143,7 +143,7 @@ def torture_quota(root: Path, given: argparse.Namespace) -> str:
     return (
         f"{outcome.kills} kills of quota and jobs, {outcome.midway} of them midway, {outcome.jobs} jobs "
         f"({outcome.deleted} deleted, {outcome.replaced} replaced), {outcome.admissions} admissions, "
-        f"{outcome.evictions} evictions: no quota given twice, every job ended; "
+        f"{outcome.evictions} evictions, {outcome.lifted} gates lifted: no quota given twice, all have ended; "
         f"{given.outage:.0f} s without a server: {away.jobs} jobs, "
         f"{away.admissions} admissions"
     )

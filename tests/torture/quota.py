@@ -1,8 +1,9 @@
-"""``headgate run --components quota,jobs`` killed again and again while jobs of two queues lend, borrow and make room.
+"""``headgate run --components quota,jobs`` killed again and again while two queues lend, borrow and make room.
 
 Jobs come as long as faults do, so there is always somebody who waits, however fast the machine is; some are deleted, or
-deleted and made again under their name, and one queue is drained now and then. Every revision is judged
-(``harness/quota_auditing``); in the end every job has ended, queues say that nothing is held, and nothing is left over.
+deleted and made again under their name, and one queue is drained now and then. Pods come beside them, alone and in
+groups, whose user replaces who had to go (``quota_pods.py``). Every revision is judged (``harness/quota_auditing``); in
+the end all have ended, queues say that nothing is held, and nothing is left over.
 """
 
 from __future__ import annotations
@@ -29,13 +30,14 @@ from harness.server import JSON_TYPE, Server
 from headgate.jobs.names import PRIORITY_CLASS, QUEUE_NAME
 from headgate.kube import conditions
 from kueueing import Limits, a_cluster_queue, a_flavor, a_local_queue
+from torture.quota_pods import PODS, PodLoad
 
 Object = dict[str, Any]
 
 COMPONENTS = ("--components", "apiserver,nodes,scheduler,controllers")
 """Of the server: everything but what is tried."""
 PATIENCE_S = 240.0
-BACKLOG = 14
+BACKLOG = 10
 MOST_PER_LIFE = 40
 FEWEST_PER_LIFE = 5
 TURN_S = 0.05
@@ -57,6 +59,8 @@ class Outcome(msgspec.Struct):
     """Kills after which somebody was between two writes: admitted and not started, evicted and not stopped yet."""
     admissions: int = 0
     evictions: int = 0
+    lifted: int = 0
+    """Gates of pods."""
 
 
 class QuotaProcess(Process):
@@ -76,6 +80,7 @@ class Load:
         install_crds(server)
         wait_for(lambda: all(self._answer("GET", path, None) == 200 for path in PATHS.values()))
         self.audit = QuotaAudit(server)
+        self.pods = PodLoad(self._ask, lambda: self._list(PODS), self._chance)
         self._put("resourceflavors", "ResourceFlavor", a_flavor())
         for name, value in (("low", 1), ("high", 100)):
             body = {"metadata": {"name": name}, "value": value}
@@ -94,6 +99,7 @@ class Load:
 
     def turn(self) -> None:
         left = self.unfinished()
+        self.pods.turn()
         if self._is_drained and self._chance.random() < 0.1:
             self._drain(False)
         for _ in range(BACKLOG - len(left)):
@@ -158,33 +164,36 @@ class Load:
         """Whether somebody's next write is due."""
         workloads = {
             owner["uid"]: each
-            for each in send(self._server, "GET", _WORKLOADS)["items"]
+            for each in self._list(_WORKLOADS)
             for owner in each["metadata"].get("ownerReferences") or ()
         }
         return any(_is_due(each, workloads.get(each["metadata"]["uid"])) for each in self._jobs())
 
     def _jobs(self) -> list[Object]:
-        return list(send(self._server, "GET", _JOBS)["items"])
+        return self._list(_JOBS)
 
-    def _queues(self) -> list[Object]:
-        return list(send(self._server, "GET", PATHS["clusterqueues"])["items"])
+    def _list(self, path: str) -> list[Object]:
+        return list(send(self._server, "GET", path)["items"])
 
     # -- afterwards ------------------------------------------------------------------------------------------------
 
     def judge(self, process: Process) -> None:
-        """No more jobs: all there are end, queues say so; when they are deleted, nothing of them is left."""
+        """No more of them: all there are end, queues say so; when they are deleted, nothing of them is left."""
         self._drain(False)
         wait_for(lambda: not self.unfinished(), process, PATIENCE_S)
-        wait_for(lambda: all(map(_is_empty, self._queues())), process, PATIENCE_S)
+        wait_for(self.pods.are_done, process, PATIENCE_S)
+        wait_for(lambda: all(map(_is_empty, self._list(PATHS["clusterqueues"]))), process, PATIENCE_S)
         for each in self._jobs():
             self._remove(each["metadata"]["name"])
-        wait_for(lambda: not send(self._server, "GET", _WORKLOADS)["items"], process, PATIENCE_S)
+        self.pods.remove_all()
+        wait_for(lambda: not self._list(_WORKLOADS) and not self._list(PODS), process, PATIENCE_S)
         self.audit.finish()
 
     def told(self, outcome: Outcome) -> Outcome:
         judge = self.audit.judge
         outcome.jobs, outcome.deleted, outcome.replaced = self.made, self.deleted, self.replaced
         outcome.admissions, outcome.evictions = sum(judge.admissions.values()), judge.evictions
+        outcome.lifted = sum(judge.lifted.values())
         return outcome
 
 

@@ -32,6 +32,7 @@ def test_fifteen_kills_lose_no_job_and_give_no_quota_twice(server: EmbeddedServe
     outcome = quota.run(server, tmp_path, kills=15)
     assert outcome.kills == 15
     assert outcome.evictions > 0
+    assert outcome.lifted > 0
     assert outcome.deleted + outcome.replaced > 0
     assert outcome.admissions >= outcome.jobs - outcome.deleted
 
