@@ -55,7 +55,7 @@ def _pod(number: int, namespace: str, queue: str) -> Object:
         labels = {names.QUEUE_NAME: queue, names.MANAGED: "true", names.POD_GROUP_NAME: f"group-{number // GROUP:03}"}
         annotations = {names.TOTAL_COUNT: str(GROUP)}
         metadata |= {"labels": labels, "annotations": annotations, "finalizers": [names.MANAGED]}
-    resources = {"requests": {"cpu": "1", "memory": "500Mi"}}
+    resources = {"requests": {"cpu": "1"}}
     container = {"name": "main", "image": "registry.example/app:1", "resources": resources}
     spec = {"containers": [container], "restartPolicy": "Never", "schedulingGates": [{"name": names.ADMISSION_GATE}]}
     return {"metadata": metadata, "spec": spec}
