@@ -9,17 +9,19 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Mapping
 from typing import Final
 
+from headgate.jobs import terms
 from headgate.jobs.ancestors import known_ancestors
 from headgate.jobs.book import Book, name_of
 from headgate.jobs.kin import NOBODY, Key
 from headgate.jobs.kind import JobKind, Object
 from headgate.jobs.matching import digest, has_pod_sets
 from headgate.jobs.metrics import JobMetrics
-from headgate.jobs.names import DEFAULT_QUEUE, POD_PRIORITY_CLASSES
+from headgate.jobs.names import DEFAULT_QUEUE
 from headgate.jobs.plan import Around, Wait, next_for_job, next_for_orphan
 from headgate.jobs.scope import Scope
 from headgate.jobs.settings import DEFAULT, JobSettings
-from headgate.jobs.workload import Classes, prebuilt_name, workload_name
+from headgate.jobs.terms import Terms
+from headgate.jobs.workload import prebuilt_name, workload_name
 from headgate.jobs.writing import Act, adopt, tell
 from headgate.kube.features import Features
 from headgate.kube.references import controller_of
@@ -28,8 +30,7 @@ from headgate.owners.contract import WHOLE, Again, Controller, Done, Interest, L
 from headgate.owners.effects import Answer, Create, Delete, Effect, Get, Patch
 from headgate.owners.families.pods import seconds
 from headgate.owners.served import Served
-from headgate.quota.flavor import ResourceFlavor, read_flavor
-from headgate.quota.kinds.names import LOCAL_QUEUES, PRIORITY_CLASSES, RESOURCE_FLAVORS, WORKLOADS
+from headgate.quota.kinds.names import LOCAL_QUEUES, WORKLOADS
 from headgate.quota.names import JOB_UID_LABEL
 
 _PATIENCE_S: Final = 10.0
@@ -48,8 +49,7 @@ class ManagedJobs(Controller):
         resources = [each.resource for each in settings.kinds]
         known = {kind: each for kind, each in known_ancestors(settings.kinds).items() if each in resources}
         self._book: Final = Book(settings.kinds)
-        self._flavors: Final[dict[str, ResourceFlavor]] = {}
-        self._classes: Final = {PRIORITY_CLASSES: dict[str, Object](), POD_PRIORITY_CLASSES: dict[str, Object]()}
+        self._terms: Final = Terms()
         self._namespaces: Final[dict[str, Mapping[str, str]]] = {}
         self._defaults: Final[dict[str, str]] = {}
         book = self._book
@@ -66,19 +66,15 @@ class ManagedJobs(Controller):
         if WORKLOADS not in self._served:
             return ()
         kinds = [each.resource for each in self._kinds.values()]
-        wanted = (*kinds, WORKLOADS, RESOURCE_FLAVORS, PRIORITY_CLASSES, POD_PRIORITY_CLASSES)
+        wanted = (*kinds, WORKLOADS, *terms.RESOURCES)
         whole = [Interest(each, WHOLE) for each in wanted if each in self._served]
         return [*whole, *(Interest(each, _LABELS) for each in (NAMESPACES, LOCAL_QUEUES) if each in self._served)]
 
     def applied(self, resource: Resource, obj: Object, now_s: float) -> Iterable[Wake]:
         metadata = obj["metadata"]
         name = metadata["name"]
-        if resource in self._classes:
-            self._classes[resource][name] = obj
-        elif resource == RESOURCE_FLAVORS:
-            flavor = read_flavor(obj)
-            if isinstance(flavor, ResourceFlavor):
-                self._flavors[name] = flavor
+        if resource in terms.RESOURCES:
+            self._terms.put(resource, obj)
         elif resource == NAMESPACES:
             return self._relabelled(name, metadata.get("labels") or {})
         elif resource == LOCAL_QUEUES:
@@ -89,10 +85,8 @@ class ManagedJobs(Controller):
         return ()
 
     def removed(self, resource: Resource, namespace: str, name: str, uid: str, now_s: float) -> Iterable[Wake]:
-        if resource in self._classes:
-            self._classes[resource].pop(name, None)
-        elif resource == RESOURCE_FLAVORS:
-            self._flavors.pop(name, None)
+        if resource in terms.RESOURCES:
+            self._terms.remove(resource, name)
         elif resource == NAMESPACES:
             self._namespaces.pop(name, None)
         elif resource == LOCAL_QUEUES:
@@ -216,10 +210,9 @@ class ManagedJobs(Controller):
             self._book.remove(resource, namespace, name, known["metadata"]["uid"])
 
     def _around(self, now_s: float) -> Around:
-        classes = Classes(self._classes[PRIORITY_CLASSES], self._classes[POD_PRIORITY_CLASSES])
         features = self._features
         gating, holding = features.scheduling_gated_by, features.admission_gated_by
-        return Around(self._flavors, classes, self._scope, gating, holding, self._kept, now_s)
+        return Around(self._terms.flavors, self._terms.classes, self._scope, gating, holding, self._kept, now_s)
 
 
 def _wakes(keys: Iterable[Key]) -> list[Wake]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Sequence
 from typing import Any, Final
 
+from headgate.jobs import terms
 from headgate.jobs.ancestors import Unsure, known_ancestors
 from headgate.jobs.metrics import JobMetrics
-from headgate.jobs.names import ADMISSION_GATE, POD_PRIORITY_CLASSES
+from headgate.jobs.names import ADMISSION_GATE
 from headgate.jobs.plan import Wait, has_condition, next_for_orphan
 from headgate.jobs.pods import above
 from headgate.jobs.pods.case import Around, Sleep, Unseen
@@ -24,7 +25,7 @@ from headgate.jobs.pods.unit import Unit
 from headgate.jobs.pods.writing import let_go, tell
 from headgate.jobs.release import release_of_pods
 from headgate.jobs.settings import DEFAULT, JobSettings
-from headgate.jobs.workload import Classes
+from headgate.jobs.terms import Terms
 from headgate.jobs.writing import Act
 from headgate.kube import conditions
 from headgate.kube.features import Features
@@ -34,8 +35,7 @@ from headgate.owners.contract import WHOLE, Again, Controller, Done, Interest, L
 from headgate.owners.effects import Answer, Create, Delete, Effect, Get, Patch, Request, Together
 from headgate.owners.families.pods import seconds
 from headgate.owners.served import Served
-from headgate.quota.flavor import ResourceFlavor, read_flavor
-from headgate.quota.kinds.names import PRIORITY_CLASSES, RESOURCE_FLAVORS, WORKLOADS
+from headgate.quota.kinds.names import WORKLOADS
 from headgate.quota.names import ADMITTED, QUOTA_RESERVED
 
 Object = dict[str, Any]
@@ -57,8 +57,7 @@ class ManagedPods(Controller):
         self._holding: Final = features.admission_gated_by
         self._roster: Final = Roster()
         self._above: Final = above.Above(known_ancestors(settings.kinds), manages_all=settings.manages_all)
-        self._flavors: Final[dict[str, ResourceFlavor]] = {}
-        self._classes: Final = {PRIORITY_CLASSES: dict[str, Object](), POD_PRIORITY_CLASSES: dict[str, Object]()}
+        self._terms: Final = Terms()
         self._told: Final[dict[Key, Wait]] = {}
         self._served: frozenset[Resource] = frozenset()
 
@@ -74,7 +73,7 @@ class ManagedPods(Controller):
     def interests(self) -> Iterable[Interest]:
         if WORKLOADS not in self._served:
             return ()
-        wanted = (PODS, WORKLOADS, RESOURCE_FLAVORS, PRIORITY_CLASSES, POD_PRIORITY_CLASSES)
+        wanted = (PODS, WORKLOADS, *terms.RESOURCES)
         found = [Interest(each, WHOLE) for each in wanted if each in self._served]
         ancestors = sorted(self._above.resources & self._served, key=lambda each: (each.group, each.plural))
         return [*found, *(Interest(each, above.FIELDS) for each in ancestors if self._gating)]
@@ -82,13 +81,8 @@ class ManagedPods(Controller):
     # -- events in -------------------------------------------------------------------------------------------------
 
     def applied(self, resource: Resource, obj: Object, now_s: float) -> Iterable[Wake]:
-        name = obj["metadata"]["name"]
-        if resource in self._classes:
-            self._classes[resource][name] = obj
-        elif resource == RESOURCE_FLAVORS:
-            flavor = read_flavor(obj)
-            if isinstance(flavor, ResourceFlavor):
-                self._flavors[name] = flavor
+        if resource in terms.RESOURCES:
+            self._terms.put(resource, obj)
         elif resource in (PODS, WORKLOADS):
             return self._wake(self._put(resource, obj))
         else:
@@ -96,10 +90,8 @@ class ManagedPods(Controller):
         return ()
 
     def removed(self, resource: Resource, namespace: str, name: str, uid: str, now_s: float) -> Iterable[Wake]:
-        if resource in self._classes:
-            self._classes[resource].pop(name, None)
-        elif resource == RESOURCE_FLAVORS:
-            self._flavors.pop(name, None)
+        if resource in terms.RESOURCES:
+            self._terms.remove(resource, name)
         elif resource == PODS:
             return self._wake(self._roster.remove_pod(namespace, name, uid))
         elif resource == WORKLOADS:
@@ -264,12 +256,11 @@ class ManagedPods(Controller):
         self.metrics.ahead(key, ending)
 
     def _around(self, key: Key, now_s: float) -> Around:
-        classes = Classes(self._classes[PRIORITY_CLASSES], self._classes[POD_PRIORITY_CLASSES])
 
         def held_by(pod: Object) -> str | Unsure | None:
             return self._above.held_by(pod, key) if self._gating else None
 
-        return Around(self._flavors, classes, self._release, held_by, self._holding, now_s)
+        return Around(self._terms.flavors, self._terms.classes, self._release, held_by, self._holding, now_s)
 
 
 def _is_of(workload: Object, members: Sequence[Member]) -> bool:
