@@ -234,6 +234,6 @@ def measure(few: int = FEW, many: int = MANY) -> list[str]:
     for name, make in makers:
         load = load_of(5, 6)
         rows.append(_row(f"{name}, 30 queues", Stage(make, load, few), Stage(make, load, many)))
-    wide = [Stage(Served, load_of(*size), few) for size in ((1, 100), (10, 100))]
-    rows.append(_row("controller, 1,000 pending: 1,000 queues against 100", *wide))
+    wide = [Stage(Served, load_of(cohorts, 100), cohorts * few) for cohorts in (1, 10)]
+    rows.append(_row(f"controller, one cohort of 100 queues against ten, {few:,} pending in each", *wide))
     return report.table(("what", f"{few:,} pending", f"{many:,} pending", "many / few"), rows)
