@@ -150,4 +150,6 @@ def _released(case: Case, workload: Object, eviction: Object | None) -> Next:
     if active:
         return None if until_s is None else Sleep(until_s)
     missing = case.unit.is_group and absent(case.unit, counts_of(workload)) > 0
-    return (writing.release(workload, eviction, missing, case.unit.is_group, case.around.now_s),)
+    # A pod alone that was ended does not come back; one that still waits behind its gate was not ended.
+    comes_back = case.unit.is_group or any(each.is_gated and not each.is_leaving for each in case.unit.members)
+    return (writing.release(workload, eviction, missing, comes_back, case.around.now_s),)

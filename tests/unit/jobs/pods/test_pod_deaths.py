@@ -9,6 +9,8 @@ from collections.abc import Callable
 
 import pytest
 
+from headgate.kube.resource import PODS as POD
+from headgate.owners.effects import Answer, Effect, Patch
 from unit.jobs.audited import audited, of_quota_and_pods, tell_with_meddling
 from unit.jobs.pods.stage import (
     PODS,
@@ -98,6 +100,25 @@ def test_a_death_at_any_write_is_seen_by_nobody(name: str) -> None:
         running = [each for each in started(world) if each.startswith("low")]
         assert set(at_work) <= set(running), (title, running)
         assert_tidy(world, title)
+
+
+def test_a_pod_that_has_to_make_room_before_its_gate_is_lifted_waits_and_gets_its_turn() -> None:
+    world = judged()
+    add(world, "low", cpu="2", priority="low")
+    world.settle(deaf=[POD])
+    world.refuse = lambda effect: Answer(500, {}, world.server.epoch_s) if _starts(effect, "low") else None
+    world.settle()
+    assert has(world, "low", "Admitted")
+    add(world, "high", cpu="2", priority="high", ends="Succeeded")
+    world.advance(1)
+    world.refuse = lambda effect: None
+    world.advance(100)
+    assert has(world, "high", "Finished")
+    assert "low" in started(world)
+
+
+def _starts(effect: Effect, name: str) -> bool:
+    return isinstance(effect, Patch) and effect.resource == POD and effect.name == name
 
 
 # -- meddling ------------------------------------------------------------------------------------------------------
