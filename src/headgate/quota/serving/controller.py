@@ -61,7 +61,7 @@ class _Reports(msgspec.Struct, frozen=True):
 
 
 _CYCLE: Final = _Cycle()
-_AT_A_TIME: Final = 256
+_AT_A_TIME: Final = 8192
 """Decisions after which others have their turn: the server may live in the same process."""
 _REPORTS: Final = _Reports()
 
