@@ -20,6 +20,7 @@ from headgate.kube.taints import UNREACHABLE
 from headgate.kube.timestamps import format_time, parse_time
 from headgate.owners.contract import Again, Controller, Done, Interest, Later, Steps, Wake
 from headgate.owners.effects import Delete, Emit, Patch
+from headgate.owners.on_node import OnNode
 
 Object = dict[str, Any]
 
@@ -58,7 +59,7 @@ class FailureRecovery(Controller):
     def __init__(self) -> None:
         self._unreachable: Final[set[str]] = set()
         self._pods: Final[dict[str, _Pod]] = {}  # those that may be ended by force, and are not
-        self._on_node: Final[dict[str, set[str]]] = {}
+        self._on_node: Final = OnNode()
 
     def interests(self) -> Iterable[Interest]:
         return Interest(NODES, frozenset({"spec.taints"})), Interest(PODS, _POD_FIELDS)
@@ -82,7 +83,7 @@ class FailureRecovery(Controller):
         if name in self._unreachable:
             return ()
         self._unreachable.add(name)
-        return [Wake(uid) for uid in sorted(self._on_node.get(name, ()), key=lambda uid: _place(self._pods[uid]))]
+        return [Wake(uid) for uid in sorted(self._on_node.of(name), key=lambda uid: _place(self._pods[uid]))]
 
     def _pod_applied(self, obj: Object) -> Iterable[Wake]:
         pod = _read(obj)
@@ -90,16 +91,13 @@ class FailureRecovery(Controller):
         if pod is None:
             return ()
         self._pods[pod.uid] = pod
-        self._on_node.setdefault(pod.node, set()).add(pod.uid)
+        self._on_node.add(pod.node, pod.uid)
         return (Wake(pod.uid),) if pod.node in self._unreachable else ()
 
     def _drop(self, uid: str) -> None:
         pod = self._pods.pop(uid, None)
         if pod is not None:
-            there = self._on_node[pod.node]
-            there.discard(uid)
-            if not there:
-                del self._on_node[pod.node]
+            self._on_node.drop(pod.node, uid)
 
     def work(self, key: str, now_s: float) -> Steps:
         pod = self._pods.get(key)

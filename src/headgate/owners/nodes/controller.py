@@ -22,6 +22,7 @@ from headgate.owners.nodes.marks import evicting, outage_of, wanted_labels, want
 from headgate.owners.nodes.node import Node, read
 from headgate.owners.nodes.options import Patience
 from headgate.owners.nodes.zones import Zones
+from headgate.owners.on_node import OnNode
 
 Object = dict[str, Any]
 
@@ -75,7 +76,7 @@ class NodeLifecycle(Controller):
         self._gone: Final[dict[str, str]] = {}
         self._renewals: Final[dict[str, str]] = {}
         self._pods: Final[dict[str, _Pod]] = {}
-        self._on_node: Final[dict[str, set[str]]] = {}
+        self._on_node: Final = OnNode()
 
     def interests(self) -> Iterable[Interest]:
         return (
@@ -153,16 +154,13 @@ class NodeLifecycle(Controller):
         self._pods[pod.uid] = pod
         if before is not None:
             return ()
-        self._on_node.setdefault(node, set()).add(pod.uid)
+        self._on_node.add(node, pod.uid)
         return (Wake(_Uid(pod.uid)),) if is_ready else ()
 
     def _drop_pod(self, uid: str) -> None:
         pod = self._pods.pop(uid, None)
         if pod is not None:
-            there = self._on_node[pod.node]
-            there.discard(uid)
-            if not there:
-                del self._on_node[pod.node]
+            self._on_node.drop(pod.node, uid)
 
     # -- work ------------------------------------------------------------------------------------------------------
 
@@ -263,7 +261,7 @@ class NodeLifecycle(Controller):
 
     def _mark_pods(self, name: str, now_s: float) -> Generator[Effect, Answer, str | None]:
         problem = None
-        there = [self._pods[uid] for uid in self._on_node.get(name, ())]
+        there = [self._pods[uid] for uid in self._on_node.of(name)]
         for pod in sorted((each for each in there if each.is_ready), key=lambda each: (each.namespace, each.name)):
             if name in self._nodes and self._nodes[name].node.ready != "True":
                 problem = (yield from _mark(pod, now_s)) or problem

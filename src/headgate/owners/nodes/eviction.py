@@ -19,6 +19,7 @@ from headgate.kube.taints import NO_EXECUTE, Taint, Toleration, tolerates
 from headgate.kube.timestamps import format_time
 from headgate.owners.contract import Again, Controller, Done, Interest, Later, Steps, Wake
 from headgate.owners.effects import Answer, Delete, Effect, Emit, Get, Patch
+from headgate.owners.on_node import OnNode
 
 Object = dict[str, Any]
 
@@ -65,7 +66,7 @@ class TaintEviction(Controller):
     def __init__(self) -> None:
         self._taints: Final[dict[str, tuple[Taint, ...]]] = {}
         self._pods: Final[dict[str, _Pod]] = {}
-        self._on_node: Final[dict[str, set[str]]] = {}
+        self._on_node: Final = OnNode()
         self._due_s: Final[dict[str, float]] = {}
         """When pods go that may stay a while."""
         self._told: Final[set[str]] = set()
@@ -89,10 +90,7 @@ class TaintEviction(Controller):
         pod = self._pods.pop(uid, None)
         if pod is None:
             return ()
-        there = self._on_node[pod.node]
-        there.discard(uid)
-        if not there:
-            del self._on_node[pod.node]
+        self._on_node.drop(pod.node, uid)
         self._told.discard(uid)
         return () if self._due_s.pop(uid, None) is None else (Wake(_Lost(namespace, name)),)
 
@@ -106,7 +104,7 @@ class TaintEviction(Controller):
             self._taints[name] = taints
         else:
             del self._taints[name]
-        return [Wake(_Uid(each)) for each in sorted(self._on_node.get(name, ()), key=self._place)]
+        return [Wake(_Uid(each)) for each in sorted(self._on_node.of(name), key=self._place)]
 
     def _pod_applied(self, obj: Object) -> Iterable[Wake]:
         metadata, spec = obj["metadata"], obj.get("spec") or {}
@@ -118,7 +116,7 @@ class TaintEviction(Controller):
         if pod == self._pods.get(pod.uid):
             return ()
         self._pods[pod.uid] = pod
-        self._on_node.setdefault(node, set()).add(pod.uid)
+        self._on_node.add(node, pod.uid)
         return (Wake(_Uid(pod.uid)),) if node in self._taints else ()
 
     def _place(self, uid: str) -> tuple[str, str]:
