@@ -13,7 +13,8 @@ from headgate.kube.resource import PODS as POD
 from headgate.kube.resource import Resource
 from headgate.owners.effects import Create, Delete, Patch
 from headgate.quota.kinds.names import WORKLOADS as WORKLOAD
-from unit.jobs.pods.stage import PODS, PREEMPTION, SLOW, WORKLOADS, K, SlowKubelet, a_pod, a_world, pods, workloads
+from unit.jobs.furnishing import PODS, PREEMPTION, WORKLOADS
+from unit.jobs.pods.stage import SLOW, K, SlowKubelet, a_pod, a_world, pods, workloads
 from unit.jobs.pods.test_pod_troubles import no_gate_is_lifted_without_quota
 from unit.owners.deaths import Mortal
 from unit.owners.kubelet import ENDS

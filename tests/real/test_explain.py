@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
+from harness import asking
 from harness.either import MAKES, started
-from harness.embedded import HEADGATE
 from harness.queues import a_group, a_queue, install_crds
 from harness.server import Server
 from harness.users import ALICE
@@ -72,14 +71,8 @@ def server(
 
 
 def asked(server: Server, *arguments: str, kubeconfig: Path | None = None) -> tuple[int, str, str]:
-    run = subprocess.run(
-        [str(HEADGATE), *arguments, "--kubeconfig", str(kubeconfig or server.kubeconfig)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    return run.returncode, AGE.sub("<age>", run.stdout), run.stderr
+    code, printed, complaint = asking.asked(server, *arguments, kubeconfig=kubeconfig)
+    return code, AGE.sub("<age>", printed), complaint
 
 
 def explained(server: Server, name: str) -> list[str]:

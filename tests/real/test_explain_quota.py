@@ -4,7 +4,6 @@ work for quota: what they say is worked out from what kubectl made."""
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
+from harness.asking import asked
 from harness.either import MAKES, started
-from harness.embedded import HEADGATE
 from harness.queues import install_crds
 from harness.server import Server
 
@@ -87,17 +86,6 @@ def server(
         written = running.kubectl([*status, "-p", json.dumps({"status": HELD})])
         assert written.exit == 0, written.stderr
         yield running
-
-
-def asked(server: Server, *arguments: str, kubeconfig: Path | None = None) -> tuple[int, str, str]:
-    run = subprocess.run(
-        [str(HEADGATE), *arguments, "--kubeconfig", str(kubeconfig or server.kubeconfig)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    return run.returncode, run.stdout, run.stderr
 
 
 def printed(server: Server, *arguments: str) -> list[str]:

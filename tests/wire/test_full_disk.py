@@ -49,8 +49,7 @@ def small_disk(tmp_path: Path) -> Iterator[SmallDisk]:
         command = ["mount", "-t", "tmpfs", "-o", f"size={ROOM_BYTES}", "headgate-test", str(folder)]
         mounted = subprocess.run(command, capture_output=True, check=False).returncode == 0
     if not mounted:
-        # The same is tested without a mount, by a limit on file sizes, in every run.
-        pytest.skip("only root can mount a small disk")
+        pytest.skip("only root can mount a small disk")  # every run has it by a limit on file sizes, without a mount
     yield SmallDisk(folder)
     subprocess.run(["umount", "--lazy", str(folder)], check=True)
 

@@ -77,7 +77,7 @@ def test_a_file_that_was_moved_away_is_opened_anew(path: Path) -> None:
 def test_a_full_disk_loses_events_and_says_so_once_there_is_room(path: Path, caplog: pytest.LogCaptureFixture) -> None:
     full = Path("/dev/full")
     if not full.exists():
-        pytest.skip("only Linux has /dev/full, a device that is always full")
+        pytest.skip("no /dev/full here")  # only Linux has that device; a full disk without it: test_full_disk.py
     path.symlink_to(full)
     log = AuditLog(path)
     for number in range(3):

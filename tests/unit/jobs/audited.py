@@ -13,7 +13,8 @@ from headgate.kube.resource import JOBS as JOB
 from headgate.kube.resource import PODS as POD
 from headgate.owners.effects import Create, Delete, Patch, Request
 from headgate.quota.kinds.names import WORKLOADS as WORKLOAD
-from unit.jobs.test_managed_jobs import JOBS, WORKLOADS
+from unit.jobs.furnishing import WORKLOADS
+from unit.jobs.stage import JOBS
 from unit.owners.deaths import Mortal, Story, tell
 from unit.owners.world import World
 

@@ -11,7 +11,8 @@ from headgate.cli.job_options import read_kinds
 from headgate.jobs.kind import JobKind
 from headgate.kube import conditions
 from kueueing import Wire
-from unit.jobs.test_managed_jobs import JOBS, PREEMPTION, WORKLOADS, a_world, made, running
+from unit.jobs.furnishing import PREEMPTION, WORKLOADS, made
+from unit.jobs.stage import JOBS, a_world, running
 from unit.jobs.training import DEFINITION, ENDS, FILE, RUNS, Trainer, a_run, settings
 from unit.owners.deaths import Mortal, tell_with_deaths
 from unit.owners.world import World

@@ -11,20 +11,9 @@ from headgate.kube import conditions
 from headgate.kube.features import Features
 from headgate.owners.effects import Emit
 from kueueing import Wire
+from unit.jobs.furnishing import WORKLOADS, made
+from unit.jobs.stage import GATE, GATING, JOBS, a_job, a_world, add, job, running, workload
 from unit.jobs.test_custom_kinds import PATH, a_child, a_training_world, run
-from unit.jobs.test_managed_jobs import (
-    GATE,
-    GATING,
-    JOBS,
-    WORKLOADS,
-    a_job,
-    a_world,
-    add,
-    job,
-    made,
-    running,
-    workload,
-)
 from unit.jobs.training import a_run
 from unit.owners.deaths import Mortal, tell_with_deaths
 from unit.owners.world import World

@@ -11,24 +11,8 @@ from headgate.jobs.workload import workload_name
 from headgate.owners.effects import Answer, Create, Effect
 from headgate.quota.kinds.names import WORKLOADS as WORKLOAD
 from kueueing import a_cluster_queue, a_local_queue, a_workload
-from unit.jobs.test_managed_jobs import (
-    API,
-    JOBS,
-    PODS,
-    QUEUE,
-    WORKLOADS,
-    a_job,
-    a_world,
-    add,
-    has,
-    is_complete,
-    job,
-    made,
-    queueing,
-    reasons,
-    running,
-    workload,
-)
+from unit.jobs.furnishing import API, PODS, WORKLOADS, made, queueing
+from unit.jobs.stage import JOBS, QUEUE, a_job, a_world, add, has, is_complete, job, reasons, running, workload
 from unit.owners.kubelet import ENDS
 from unit.owners.world import World
 

@@ -12,24 +12,8 @@ import pytest
 
 from kueueing import Wire, a_cluster_queue, a_local_queue
 from unit.jobs.audited import Meddler, assert_tidy, audited, tell_with_meddling
-from unit.jobs.test_managed_jobs import (
-    API,
-    GATE,
-    GATING,
-    JOBS,
-    PREEMPTION,
-    WORKLOADS,
-    a_job,
-    a_world,
-    add,
-    has,
-    is_complete,
-    job,
-    made,
-    queueing,
-    running,
-    workload,
-)
+from unit.jobs.furnishing import API, PREEMPTION, WORKLOADS, made, queueing
+from unit.jobs.stage import GATE, GATING, JOBS, a_job, a_world, add, has, is_complete, job, running, workload
 from unit.owners.deaths import Mortal, tell_with_deaths
 from unit.owners.world import World
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headgate.jobs.metrics import JobMetrics
 from unit.jobs.pods import stage
-from unit.jobs.test_managed_jobs import GATE, GATING, JOBS, a_world, add
+from unit.jobs.stage import GATE, GATING, JOBS, a_world, add
 
 DATA, REVIEW = {GATE: "example.com/data"}, {GATE: "example.com/review"}
 

@@ -19,23 +19,8 @@ from headgate.quota.engine import Settings
 from headgate.quota.kinds.names import WORKLOADS as WORKLOAD
 from headgate.quota.readiness import PodsReady
 from kueueing import Wire
-from unit.jobs.test_managed_jobs import (
-    API,
-    JOBS,
-    PODS,
-    PREEMPTION,
-    WORKLOADS,
-    a_job,
-    a_world,
-    add,
-    has,
-    job,
-    made,
-    queueing,
-    reasons,
-    running,
-    workload,
-)
+from unit.jobs.furnishing import API, PODS, PREEMPTION, WORKLOADS, made, queueing
+from unit.jobs.stage import JOBS, a_job, a_world, add, has, job, reasons, running, workload
 from unit.owners.kubelet import ENDS, HELD
 from unit.owners.world import World
 

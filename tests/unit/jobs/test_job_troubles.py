@@ -12,22 +12,8 @@ from headgate.jobs.workload import workload_name
 from headgate.owners.effects import Answer, Create, Effect, Patch
 from headgate.quota.kinds.names import WORKLOADS as WORKLOAD
 from kueueing import a_workload
-from unit.jobs.test_managed_jobs import (
-    API,
-    JOBS,
-    PREEMPTION,
-    WORKLOADS,
-    a_world,
-    add,
-    has,
-    is_complete,
-    job,
-    made,
-    queueing,
-    reasons,
-    running,
-    workload,
-)
+from unit.jobs.furnishing import API, PREEMPTION, WORKLOADS, made, queueing
+from unit.jobs.stage import JOBS, a_world, add, has, is_complete, job, reasons, running, workload
 
 
 def test_a_late_watch_makes_no_second_write() -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from headgate.kube.conditions import is_true
 from kueueing import Wire
+from unit.jobs.furnishing import PREEMPTION, WORKLOADS
+from unit.jobs.stage import a_world, add, has, is_complete, running, workload
 from unit.jobs.test_custom_kinds import a_child, a_training_world, run
 from unit.jobs.test_custom_kinds import add as add_run
 from unit.jobs.test_job_shapes import PREBUILT, a_prebuilt, put
-from unit.jobs.test_managed_jobs import PREEMPTION, WORKLOADS, a_world, add, has, is_complete, running, workload
 from unit.owners.deaths import Mortal, tell_with_deaths
 from unit.owners.world import World
 

@@ -8,22 +8,8 @@ from headgate.jobs.ancestors import DEEPEST
 from headgate.jobs.settings import JobSettings
 from headgate.kube.labels import parse_selector
 from kueueing import Wire, a_local_queue
-from unit.jobs.test_managed_jobs import (
-    API,
-    JOBS,
-    PODS,
-    WORKLOADS,
-    a_job,
-    a_world,
-    add,
-    has,
-    job,
-    made,
-    queueing,
-    reasons,
-    running,
-    workload,
-)
+from unit.jobs.furnishing import API, PODS, WORKLOADS, made, queueing
+from unit.jobs.stage import JOBS, a_job, a_world, add, has, job, reasons, running, workload
 from unit.owners.kubelet import ENDS
 from unit.owners.world import World
 

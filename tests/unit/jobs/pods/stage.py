@@ -17,20 +17,16 @@ from headgate.owners.collector import Collector
 from headgate.owners.contract import Later, Steps
 from headgate.owners.families.pods import seconds
 from headgate.quota.engine import Settings
-from headgate.quota.kinds.definitions import definitions
 from headgate.quota.serving.controller import Quota
-from kueueing import Wire, a_cluster_queue, a_flavor, a_local_queue
+from kueueing import Wire, a_flavor
+from unit.jobs.furnishing import PODS, WORKLOADS, furnish, made
 from unit.owners.deaths import Mortal
 from unit.owners.kubelet import ENDS, Kubelet
 from unit.owners.world import World
 
-API = "/apis/kueue.x-k8s.io/v1beta2"
-WORKLOADS = f"{API}/namespaces/ns/workloads"
-PODS = "/api/v1/namespaces/ns/pods"
 K = "kueue.x-k8s.io"
 GATE = f"{K}/admission"
 HELD_BY = f"{K}/scheduling-gated-by"
-PREEMPTION: dict[str, Any] = {"preemption": {"withinClusterQueue": "LowerPriority"}}
 SLOW = Features(pod_integration_fast_quota_release=False)
 
 
@@ -57,16 +53,8 @@ def a_world(
 ) -> Mortal:
     features = features or Features()
     server = on or Embedded(namespace="ns", features=features)
-    for each in definitions(both=False):
-        made(server, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", each)
-    for kind, value in (("low", 1), ("high", 100)):
-        body = {"metadata": {"name": kind}, "value": value}
-        made(server, f"{API}/workloadpriorityclasses", queueing("WorkloadPriorityClass", body))
     flavor = a_flavor(labels={"disk": "ssd"}, tolerations=[{"key": "spot", "operator": "Exists"}])
-    made(server, f"{API}/resourceflavors", queueing("ResourceFlavor", flavor))
-    queue = a_cluster_queue("cq", {"default": {"cpu": cpu}}, **spec)
-    made(server, f"{API}/clusterqueues", queueing("ClusterQueue", queue))
-    made(server, f"{API}/namespaces/ns/localqueues", queueing("LocalQueue", a_local_queue()))
+    furnish(server, cpu, flavor, **spec)
     world = Mortal(
         lambda: Quota(Settings()),
         lambda: ManagedPods(features, settings),
@@ -78,19 +66,6 @@ def a_world(
     world.advance(1)
     world.writes = 0
     return world
-
-
-def queueing(kind: str, obj: Wire) -> Wire:
-    metadata = {key: value for key, value in obj["metadata"].items() if key in ("name", "namespace")}
-    kept = {key: value for key, value in obj.items() if key != "status"}
-    return {"apiVersion": f"{K}/v1beta2", "kind": kind, **kept, "metadata": metadata}
-
-
-def made(server: Embedded, path: str, body: Wire) -> Wire:
-    answer = server.post(path, body)
-    assert answer.status == 201, answer.body
-    found: Wire = answer.body
-    return found
 
 
 def a_pod(

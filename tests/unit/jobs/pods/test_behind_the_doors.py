@@ -19,7 +19,8 @@ from headgate.owners.jobs.controller import Jobs
 from headgate.owners.replica_sets.controller import ReplicaSets
 from headgate.owners.stateful_sets.controller import StatefulSets
 from headgate.store import Store
-from unit.jobs.pods.stage import K, a_world, has, is_gated, made, pods, started, workloads
+from unit.jobs.furnishing import made
+from unit.jobs.pods.stage import K, a_world, has, is_gated, pods, started, workloads
 from unit.owners.deaths import Mortal
 
 FEATURES = Features(scheduling_gated_by=True)

@@ -12,12 +12,10 @@ from headgate.jobs.pods.controller import ManagedPods
 from headgate.kube.features import Features
 from headgate.owners.deployments.controller import Deployments
 from headgate.owners.replica_sets.controller import ReplicaSets
+from unit.jobs.furnishing import PODS, PREEMPTION, WORKLOADS, made
 from unit.jobs.pods.stage import (
     HELD_BY,
-    PODS,
-    PREEMPTION,
     SLOW,
-    WORKLOADS,
     K,
     SlowKubelet,
     a_pod,
@@ -29,7 +27,6 @@ from unit.jobs.pods.stage import (
     delete,
     has,
     is_gated,
-    made,
     pods,
     reasons,
     said,

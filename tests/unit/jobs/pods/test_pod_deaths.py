@@ -12,22 +12,8 @@ import pytest
 from headgate.kube.resource import PODS as POD
 from headgate.owners.effects import Answer, Effect, Patch
 from unit.jobs.audited import audited, of_quota_and_pods, tell_with_meddling
-from unit.jobs.pods.stage import (
-    PODS,
-    PREEMPTION,
-    WORKLOADS,
-    K,
-    SlowKubelet,
-    a_world,
-    add,
-    add_group,
-    delete,
-    end,
-    has,
-    pods,
-    started,
-    workloads,
-)
+from unit.jobs.furnishing import PODS, PREEMPTION, WORKLOADS
+from unit.jobs.pods.stage import K, SlowKubelet, a_world, add, add_group, delete, end, has, pods, started, workloads
 from unit.owners.deaths import Mortal, tell_with_deaths
 from unit.owners.world import World
 

@@ -6,9 +6,8 @@ import pytest
 
 from headgate.jobs.pods.shape import role_of
 from kueueing import a_workload
+from unit.jobs.furnishing import PODS, WORKLOADS, made, queueing
 from unit.jobs.pods.stage import (
-    PODS,
-    WORKLOADS,
     K,
     SlowKubelet,
     a_pod,
@@ -19,9 +18,7 @@ from unit.jobs.pods.stage import (
     delete,
     end,
     has,
-    made,
     pods,
-    queueing,
     reasons,
     said,
     started,

@@ -11,9 +11,8 @@ import pytest
 from headgate.kube.resource import PODS as POD
 from headgate.owners.effects import Answer, Create, Delete, Effect, Patch
 from headgate.quota.kinds.names import WORKLOADS as WORKLOAD
+from unit.jobs.furnishing import PODS, PREEMPTION
 from unit.jobs.pods.stage import (
-    PODS,
-    PREEMPTION,
     SLOW,
     K,
     SlowKubelet,

@@ -8,12 +8,10 @@ import pytest
 
 from headgate.jobs.settings import JobSettings
 from headgate.kube.features import Features
+from unit.jobs.furnishing import PODS, PREEMPTION, WORKLOADS
 from unit.jobs.pods.stage import (
     GATE,
-    PODS,
-    PREEMPTION,
     SLOW,
-    WORKLOADS,
     K,
     SlowKubelet,
     a_world,

@@ -1,0 +1,41 @@
+"""What every stage of Kueue's queues has: its kinds, two priorities, a flavor, a queue, and the way into it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from embedded import Embedded
+from headgate.quota.kinds.definitions import definitions
+from kueueing import Wire, a_cluster_queue, a_local_queue
+
+API = "/apis/kueue.x-k8s.io/v1beta2"
+WORKLOADS = f"{API}/namespaces/ns/workloads"
+PODS = "/api/v1/namespaces/ns/pods"
+PREEMPTION: dict[str, Any] = {"preemption": {"withinClusterQueue": "LowerPriority"}}
+
+
+def furnish(server: Embedded, cpu: int, flavor: Wire, crds: Sequence[Wire] = (), **spec: Any) -> None:
+    """``spec``: of the queue, beside its quota."""
+    for each in (*definitions(both=False), *crds):
+        made(server, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", each)
+    for kind, value in (("low", 1), ("high", 100)):
+        body = {"metadata": {"name": kind}, "value": value}
+        made(server, f"{API}/workloadpriorityclasses", queueing("WorkloadPriorityClass", body))
+    made(server, f"{API}/resourceflavors", queueing("ResourceFlavor", flavor))
+    queue = a_cluster_queue("cq", {"default": {"cpu": cpu}}, **spec)
+    made(server, f"{API}/clusterqueues", queueing("ClusterQueue", queue))
+    made(server, f"{API}/namespaces/ns/localqueues", queueing("LocalQueue", a_local_queue()))
+
+
+def queueing(kind: str, obj: Wire) -> Wire:
+    metadata = {key: value for key, value in obj["metadata"].items() if key in ("name", "namespace")}
+    kept = {key: value for key, value in obj.items() if key != "status"}
+    return {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind, **kept, "metadata": metadata}
+
+
+def made(server: Embedded, path: str, body: Wire) -> Wire:
+    answer = server.post(path, body)
+    assert answer.status == 201, answer.body
+    found: Wire = answer.body
+    return found

@@ -1,0 +1,109 @@
+"""A stage for jobs in Kueue's queues: the embedded server with its doors, quota, controllers of jobs and a kubelet."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from itertools import count
+from typing import Any
+
+from embedded import Embedded
+from headgate.admission.policy import Policy
+from headgate.cli.admission import own_admission
+from headgate.jobs.controller import ManagedJobs
+from headgate.jobs.metrics import JobMetrics
+from headgate.jobs.settings import DEFAULT, JobSettings
+from headgate.kube import conditions
+from headgate.kube.features import Features
+from headgate.owners.collector import Collector
+from headgate.owners.contract import Controller
+from headgate.owners.jobs.controller import Jobs
+from headgate.quota.engine import Settings
+from headgate.quota.serving.controller import Quota
+from headgate.store import Store
+from kueueing import Wire, a_flavor
+from unit.jobs.furnishing import WORKLOADS, furnish, made
+from unit.owners.deaths import Mortal
+from unit.owners.kubelet import ENDS, Kubelet
+from unit.owners.world import World
+
+JOBS = "/apis/batch/v1/namespaces/ns/jobs"
+GATE = "kueue.x-k8s.io/scheduling-gated-by"
+QUEUE = "kueue.x-k8s.io/queue-name"
+GATING = Features(scheduling_gated_by=True, mutable_pod_resources_for_suspended_jobs=True)
+
+
+def a_world(
+    cpu: int = 1,
+    features: Features | None = None,
+    settings: JobSettings = DEFAULT,
+    metrics: JobMetrics | None = None,
+    is_asked: bool = True,
+    crds: Sequence[Wire] = (),
+    more: Sequence[Callable[[Embedded], Controller]] = (),
+    quota: Settings | None = None,
+    **spec: Any,
+) -> Mortal:
+    """`is_asked`: whether admission sees jobs on their way in. `more`: controllers beside the usual ones."""
+    features = features or Features()
+    store = Store()
+    policy = Policy(schedulers=frozenset(), suspends_jobs=is_asked, features=features, jobs=settings)
+    server = Embedded(namespace="ns", store=store, features=features, guests=own_admission(policy, store))
+    furnish(server, cpu, a_flavor(labels={"disk": "ssd"}), crds, **spec)
+    numbers = count(1)
+    world = Mortal(
+        lambda: Quota(quota or Settings()),
+        lambda: ManagedJobs(features, settings, metrics),
+        lambda: Jobs(lambda: f"{next(numbers):05d}", features),
+        Collector,
+        lambda: Kubelet(server),
+        *(functools.partial(make, server) for make in more),
+        server=server,
+    )
+    world.advance(1)
+    world.writes = 0
+    return world
+
+
+def a_job(name: str, cpu: str = "1", ends: bool = False, priority: str = "", annotations: Wire | None = None) -> Wire:
+    labels = {QUEUE: "lq", **({"kueue.x-k8s.io/priority-class": priority} if priority else {})}
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
+    pod = {"restartPolicy": "Never", "containers": [container]}
+    template = {"metadata": {"annotations": {ENDS: "Succeeded"} if ends else {}}, "spec": pod}
+    return {
+        "metadata": {"name": name, "labels": labels, "annotations": annotations or {}},
+        "spec": {"template": template},
+    }
+
+
+def add(world: World, name: str, **more: Any) -> None:
+    made(world.server, JOBS, a_job(name, **more))
+    world.server.epoch_s += 1
+
+
+def job(world: World, name: str) -> Wire:
+    found: Wire = world.server.get(f"{JOBS}/{name}").body
+    return found
+
+
+def workload(world: World, name: str) -> Wire | None:
+    items = world.server.get(WORKLOADS).body["items"]
+    return next((each for each in items if each["metadata"]["ownerReferences"][0]["name"] == name), None)
+
+
+def has(world: World, name: str, condition: str) -> bool:
+    found = workload(world, name)
+    return found is not None and conditions.is_true((found.get("status") or {}).get("conditions"), condition)
+
+
+def running(world: World) -> list[str]:
+    items = world.server.get(JOBS).body["items"]
+    return sorted(each["metadata"]["name"] for each in items if each["spec"].get("suspend") is not True)
+
+
+def is_complete(world: World, name: str) -> bool:
+    return conditions.is_true((job(world, name).get("status") or {}).get("conditions"), "Complete")
+
+
+def reasons(world: World) -> list[str]:
+    return [each.reason for each in world.emitted if each.component == "kueue-job-controller"]
