@@ -7,6 +7,7 @@ the one node that there is and says what became of them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -91,7 +92,7 @@ class KueueCluster:
     # -- what a story does -----------------------------------------------------------------------------------------
 
     def made(self, path: str, body: Wire) -> Wire:
-        answer = sent(self.server, "POST", path, body)
+        answer = _heard(lambda: sent(self.server, "POST", path, body))
         assert answer.status == 201, answer.body
         found: Wire = answer.json()
         return found
@@ -135,7 +136,7 @@ class KueueCluster:
     # -- what it looks at ------------------------------------------------------------------------------------------
 
     def get(self, path: str) -> Wire:
-        answer = self.server.request("GET", path)
+        answer = _heard(lambda: self.server.request("GET", path))
         assert answer.status == 200, answer.body
         found: Wire = answer.json()
         return found
@@ -178,6 +179,12 @@ class KueueCluster:
     @staticmethod
     def _place(name: str) -> str:
         return f"{collection('Pod', NAMESPACE)}/{name}"
+
+
+def _heard(ask: Callable[[], Answer]) -> Answer:
+    """While a kind is being defined anew, kube-apiserver asks its clients to come again (429)."""
+    found: Answer = wait_for(lambda: answer if (answer := ask()).status != 429 else None)
+    return found
 
 
 def _controller_manager(server: Server, programs: Path, folder: Path) -> Process:
