@@ -1,8 +1,9 @@
 """Serves controllers: one watch per resource for all of them, one queue, a few workers.
 
 What is served decides what is watched: discovery is read at the start and again when a CustomResourceDefinition
-changes, and watches come and go with the kinds. A controller that fails on one object or key is logged, and goes on
-with the others. Everything it knows comes from the server, so one that is killed anywhere starts again and finishes.
+changes, and watches come and go with the kinds. A controller that fails on one object or key is logged and goes on with
+the others; the object is delivered again (``client/redelivery.py``), the key worked on again, later each time.
+Everything it knows comes from the server, so one that is killed anywhere starts again and finishes.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Final
 
+from headgate.client.backoff import Backoff
 from headgate.client.events.shell import EventWriter, Said
 from headgate.client.informer import Applied, Event, Informer, Removed, Synced
+from headgate.client.redelivery import Redelivery
 from headgate.client.transport import Transport, Unreachable
 from headgate.client.writer import Writer
 from headgate.control.queue import WorkQueue
@@ -61,13 +64,19 @@ async def keep_running(
 
 
 class _Feed:
-    """One watch, and who listens."""
+    """One watch, and the controllers that it is delivered to."""
 
-    def __init__(self, fields: frozenset[str], listeners: Sequence[Controller]) -> None:
+    def __init__(self, fields: frozenset[str], listeners: Sequence[Redelivery]) -> None:
         self.fields = fields
         self.listeners = listeners
         self.synced = asyncio.Event()
         self.task: asyncio.Task[None] | None = None
+
+    def close(self) -> None:
+        if self.task is not None:
+            self.task.cancel()
+        for listener in self.listeners:
+            listener.close()
 
 
 class Controllers:
@@ -87,6 +96,7 @@ class Controllers:
         writer = Writer(transport, jitter=random.random, sleep=sleep, attempts=_EVENT_ATTEMPTS)
         self._events = EventWriter(writer, most=_EVENTS_KEPT, workers=_EVENT_WRITERS, turn=self._rest)
         self._kinds_changed = asyncio.Event()
+        self._learning = Backoff(_DISCOVERY_RETRY_S)
 
     async def run(self) -> None:
         """Runs until it is cancelled."""
@@ -101,6 +111,8 @@ class Controllers:
                     group.create_task(self._work_for_ever())
         finally:
             self._queue.close()
+            for feed in self._feeds.values():
+                feed.close()
 
     # -- what is served --------------------------------------------------------------------------------------------
 
@@ -127,14 +139,31 @@ class Controllers:
     async def _discover(self, group: asyncio.TaskGroup) -> None:
         while True:
             answers = [await self._ask(Discover("/api")), await self._ask(Discover("/apis"))]
-            if all(answer.ok for answer in answers):
-                break
-            _log.warning("controllers: discovery failed: %s", "; ".join(each.message for each in answers))
+            problem = "; ".join(each.message for each in answers if not each.ok)
+            if not problem:
+                try:
+                    served = Served.read(answer.body for answer in answers)
+                    break
+                except (KeyError, TypeError, ValueError, AttributeError) as error:
+                    problem = f"the answer is no discovery document: {type(error).__name__}: {error}"
+            _log.warning("controllers: discovery failed: %s", problem)
             await self._sleep(_DISCOVERY_RETRY_S)
-        served = Served.read(answer.body for answer in answers)
-        for controller in self._controllers:
-            self._wake(controller, controller.learn(served))
+        failed = [controller for controller in self._controllers if not self._learns(controller, served)]
+        if not failed:
+            self._learning.reset()
+        else:
+            wait_s = self._learning.next(random.random())
+            asyncio.get_running_loop().call_later(wait_s, self._kinds_changed.set)
         self._tune(group, served)
+
+    def _learns(self, controller: Controller, served: Served) -> bool:
+        """False if it failed: discovery is read again then, later each time."""
+        try:
+            self._wake(controller, controller.learn(served))
+        except Exception:
+            _log.exception("%s: what the server serves could not be taken in, and is read again", controller.name)
+            return False
+        return True
 
     def _tune(self, group: asyncio.TaskGroup, served: Served) -> None:
         """Start the watches that are missing, stop those that nobody needs any more."""
@@ -148,13 +177,28 @@ class Controllers:
             own = Interest(CUSTOM_RESOURCE_DEFINITIONS, frozenset({"metadata.generation"}))
             wanted.setdefault(_topic(own), ([own], []))
         for topic in [topic for topic in self._feeds if topic not in wanted]:
-            feed = self._feeds.pop(topic)
-            if feed.task is not None:
-                feed.task.cancel()
+            self._feeds.pop(topic).close()
         for topic, (interests, listeners) in wanted.items():
             if topic not in self._feeds:
-                feed = self._feeds[topic] = _Feed(asked_for(interests), listeners)
-                feed.task = group.create_task(self._informer(topic, feed).run())
+                deliveries = [self._delivery(controller, topic[0]) for controller in listeners]
+                feed = self._feeds[topic] = _Feed(asked_for(interests), deliveries)
+                feed.task = group.create_task(self._follow(topic[0], self._informer(topic, feed)))
+
+    def _delivery(self, controller: Controller, resource: Resource) -> Redelivery:
+        def handle(event: Event) -> None:
+            self._wake(controller, _told(controller, resource, event, time.time()))
+
+        return Redelivery(controller.name, resource.plural, handle)
+
+    async def _follow(self, resource: Resource, informer: Informer) -> None:
+        """A watch that fails in a way that it does not know goes on where it was, and the others do not notice."""
+        backoff = Backoff(_DISCOVERY_RETRY_S)
+        while True:
+            try:
+                await informer.run()
+            except Exception:
+                _log.exception("controllers: the watch of %s failed, and goes on", resource.plural)
+            await self._sleep(backoff.next(random.random()))
 
     def _informer(self, topic: Topic, feed: _Feed) -> Informer:
         resource, selector = topic
@@ -185,16 +229,20 @@ class Controllers:
             feed.synced.set()
         elif resource == CUSTOM_RESOURCE_DEFINITIONS:
             self._kinds_changed.set()
-        now_s = time.time()
-        for controller in feed.listeners:
-            try:
-                self._wake(controller, _told(controller, resource, event, now_s))
-            except (KeyError, TypeError, ValueError, AttributeError):
-                _log.exception("%s: this object is set aside: %s", controller.name, str(event)[:1000])
+        for listener in feed.listeners:
+            listener.deliver(event)
 
     def _wake(self, controller: Controller, wakes: Iterable[Wake]) -> None:
+        """A wake that cannot be queued costs itself. What it came from has failed, and is tried again."""
+        failed: Exception | None = None
         for wake in wakes:
-            self._queue.add((controller, wake.key), wake.after_s)
+            try:
+                self._queue.add((controller, wake.key), wake.after_s)
+            except Exception as error:
+                _log.error("%s: %s cannot be woken: %s: %s", controller.name, wake, type(error).__name__, error)
+                failed = error
+        if failed is not None:
+            raise failed
 
     # -- work ------------------------------------------------------------------------------------------------------
 
@@ -202,13 +250,14 @@ class Controllers:
         while True:
             job = await self._queue.take()
             try:
-                verdict = await self._work(*job)
-            except Exception:
+                self._judge(job, await self._work(*job))
+            except Exception as error:
                 # One key that a controller cannot digest must not stop the others.
-                _log.exception("%s: work on %s failed", job[0].name, job[1])
-                verdict = Again("it cannot be worked on")
-            self._queue.done(job)
-            self._judge(job, verdict)
+                wait_s = self._queue.again(job, random.random())
+                text = "%s: work on %s failed and is tried again in %.3f s: %s: %s"
+                _log.exception(text, job[0].name, job[1], wait_s, type(error).__name__, error)
+            finally:
+                self._queue.done(job)
 
     async def _work(self, controller: Controller, key: Key) -> Verdict:
         steps = controller.work(key, time.time())
@@ -223,14 +272,16 @@ class Controllers:
     def _judge(self, job: Job, verdict: Verdict) -> None:
         match verdict:
             case Done(wakes):
-                self._queue.succeeded(job)
                 self._wake(job[0], wakes)
-            case Later(after_s):
                 self._queue.succeeded(job)
+            case Later(after_s):
                 self._queue.add(job, after_s)
+                self._queue.succeeded(job)
             case Again(why):
                 wait_s = self._queue.again(job, random.random())
                 _log.debug("%s: %s is tried again in %.3f s: %s", job[0].name, job[1], wait_s, why)
+            case _:
+                raise TypeError(f"the work ended with {verdict!r}, which is no verdict")
 
     # -- effects out -----------------------------------------------------------------------------------------------
 

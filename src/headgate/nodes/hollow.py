@@ -20,6 +20,7 @@ Object = dict[str, Any]
 
 _CREATE: Final = "create"
 _CREATE_AGAIN_S: Final = 2.0
+_RING_AGAIN_S: Final = 5.0
 
 
 class Hollow:
@@ -109,11 +110,20 @@ class Hollow:
         self._out.append(effect)
 
     def _take(self, now_s: float) -> list[Effect]:
-        """What is due now belongs to the same moment as the event that came now."""
+        """What is due now belongs to the same moment as the event that came now. A timer that fails rings again some
+        time later; the writes and timers that it interrupted are still there for the next call."""
         for bell, owner in self._timers.due(now_s):
-            if bell == _CREATE:
-                self._emit(CreateNode(self._wanted[owner]))
-            elif not self._machines.ring(bell, owner, now_s):
-                self._workers.ring(bell, owner, now_s)
+            try:
+                self._ring(bell, owner, now_s)
+            except Exception as error:
+                self._timers.set((bell, owner), now_s + _RING_AGAIN_S)
+                error.add_note(f"in the timer {bell!r} of {owner}")
+                raise
         out, self._out = self._out, []
         return out
+
+    def _ring(self, bell: str, owner: str, now_s: float) -> None:
+        if bell == _CREATE:
+            self._emit(CreateNode(self._wanted[owner]))
+        elif not self._machines.ring(bell, owner, now_s):
+            self._workers.ring(bell, owner, now_s)

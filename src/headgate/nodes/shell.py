@@ -12,11 +12,12 @@ import logging
 import random
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final
 
 from headgate.client.informer import Applied, Event, Informer, Removed
+from headgate.client.redelivery import Redelivery
 from headgate.client.transport import Transport, Unreachable
 from headgate.kube.resource import NODES, PODS
 from headgate.nodes import effects
@@ -52,14 +53,21 @@ class Fleet:
         """Runs until it is cancelled."""
         # The loop's own clock from here on: timers must not jump when somebody sets the wall clock.
         self._epoch_s = time.time() - asyncio.get_running_loop().time()
-        nodes = self._informer(NODES.collection(), {}, self._node_event)
-        pods = self._informer(PODS.collection(), {"fieldSelector": "spec.nodeName!="}, self._pod_event)
-        async with asyncio.TaskGroup() as group:
-            group.create_task(nodes.run())
-            group.create_task(pods.run())
-            group.create_task(self._keep_time())
-            for _ in range(self._writers):
-                group.create_task(self._write_for_ever())
+        # One object that cannot be understood must not stop the others.
+        node_events = Redelivery("hollow nodes", "node", self._node_happened)
+        pod_events = Redelivery("hollow nodes", "pod", self._pod_happened)
+        nodes = self._informer(NODES.collection(), {}, node_events.deliver)
+        pods = self._informer(PODS.collection(), {"fieldSelector": "spec.nodeName!="}, pod_events.deliver)
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(nodes.run())
+                group.create_task(pods.run())
+                group.create_task(self._keep_time())
+                for _ in range(self._writers):
+                    group.create_task(self._write_for_ever())
+        finally:
+            node_events.close()
+            pod_events.close()
 
     def _informer(self, path: str, query: dict[str, str], sink: Callable[[Event], None]) -> Informer:
         return Informer(
@@ -73,22 +81,6 @@ class Fleet:
         )
 
     # -- in --------------------------------------------------------------------------------------------------------
-
-    def _node_event(self, event: Event) -> None:
-        with self._setting_aside(event):
-            self._node_happened(event)
-
-    def _pod_event(self, event: Event) -> None:
-        with self._setting_aside(event):
-            self._pod_happened(event)
-
-    @contextmanager
-    def _setting_aside(self, event: Event) -> Iterator[None]:
-        """One object that cannot be understood must not stop the others."""
-        try:
-            yield
-        except (KeyError, TypeError, ValueError, AttributeError):
-            _log.exception("hollow nodes: this object is set aside: %s", str(event)[:1000])
 
     def _node_happened(self, event: Event) -> None:
         now_s = self._now_s()
@@ -123,7 +115,10 @@ class Fleet:
             deadline_s = self._hollow.next_deadline_s()
             wait_s = None if deadline_s is None else deadline_s - self._now_s()
             if wait_s is not None and wait_s <= 0:
-                self._send(self._hollow.due(self._now_s()))
+                try:
+                    self._send(self._hollow.due(self._now_s()))
+                except Exception:
+                    _log.exception("hollow nodes: a timer failed; it rings again later, the others ring now")
                 await asyncio.sleep(0)
                 continue
             # Not wait_for: before Python 3.12 it forgets a cancellation that comes together with the event.
@@ -167,6 +162,9 @@ class Fleet:
             status, text = await self._perform(effect)
         except Unreachable as error:
             _log.warning("hollow nodes: %s", error)
+            return False
+        except Exception:
+            _log.exception("hollow nodes: the write to %s failed, and is tried again", _key(effect))
             return False
         if 200 <= status < 300:
             return True

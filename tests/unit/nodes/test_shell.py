@@ -11,8 +11,10 @@ import pytest
 
 from headgate.client.inprocess import InProcess
 from headgate.client.transport import Request, Response, Unreachable
+from headgate.nodes.effects import Effect
 from headgate.nodes.hollow import Hollow
 from headgate.nodes.options import Options
+from headgate.nodes.pod import Pod
 from headgate.nodes.shell import Fleet
 from headgate.nodes.template import Template, make_nodes
 from unit.nodes.virtual import run
@@ -198,6 +200,56 @@ def test_one_object_that_makes_no_sense_does_not_stop_the_others() -> None:
         await asyncio.sleep(1)
 
     assert play(Hollow(), scenario).objects[POD]["status"]["phase"] == "Running"
+
+
+def test_a_pod_that_could_not_be_taken_in_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+    class Forgetful(Hollow):
+        left = 3
+
+        def pod_applied(self, pod: Object, now_s: float) -> list[Effect]:
+            if pod["metadata"]["name"] == "p" and self.left:
+                self.left -= 1
+                raise RuntimeError("a bug")
+            return super().pod_applied(pod, now_s)
+
+    async def scenario(server: Server) -> None:
+        server.put(NODE, a_node())
+        server.put(POD, a_pod())
+        server.put(POD + "2", a_pod("p2"))
+        await asyncio.sleep(0.05)
+        assert server.objects[POD + "2"]["status"]["phase"] == "Running"
+        await asyncio.sleep(5)
+
+    assert play(Forgetful(), scenario).objects[POD]["status"]["phase"] == "Running"
+    assert "hollow nodes: pod a/p could not be taken in" in caplog.text
+
+
+def test_a_timer_that_fails_rings_again_and_loses_no_other(caplog: pytest.LogCaptureFixture) -> None:
+    hollow = Hollow()
+    finish = hollow._workers._bells["finish"]
+    left = 3
+
+    def fails_at_first(pod: Pod, now_s: float) -> None:
+        nonlocal left
+        if pod.name == "p":
+            left -= 1
+            if left >= 0:
+                raise RuntimeError("a bug")
+        finish(pod, now_s)
+
+    hollow._workers._bells["finish"] = fails_at_first
+
+    async def scenario(server: Server) -> None:
+        server.put(NODE, a_node())
+        for path, name in ((POD, "p"), (POD + "2", "p2")):
+            server.put(path, a_pod(name, annotations={"run-for": "10s"}))
+        await asyncio.sleep(12)
+        assert server.objects[POD + "2"]["status"]["phase"] == "Succeeded"
+        assert server.objects[POD]["status"]["phase"] == "Running"
+        await asyncio.sleep(30)
+
+    assert play(hollow, scenario).objects[POD]["status"]["phase"] == "Succeeded"
+    assert "in the timer 'finish' of" in caplog.text
 
 
 @pytest.mark.parametrize("turns", range(6))

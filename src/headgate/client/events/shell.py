@@ -6,6 +6,7 @@ What cannot be written is dropped and counted, never retried for long: the next 
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Awaitable, Callable
 from typing import Final
@@ -22,6 +23,7 @@ from headgate.client.writes import PATCHES
 from headgate.kube.resource import EVENTS
 
 WORKERS: Final = 1
+_log: Final = logging.getLogger(__name__)
 
 
 class Said(msgspec.Struct, frozen=True):
@@ -88,7 +90,14 @@ class EventWriter:
                 await self._more.wait()
                 continue
             await self._turn()
-            if not await self._write(waiting):
+            try:
+                is_written = await self._write(waiting)
+            except Exception as error:  # what one Event cannot say must not silence the others
+                happening = waiting.happening
+                text = "%s: the Event %s about %s cannot be written: %s: %s"
+                _log.error(text, happening.component, happening.reason, happening.about, type(error).__name__, error)
+                is_written = False
+            if not is_written:
                 self.failed += 1
 
     async def _write(self, waiting: Waiting[Said]) -> bool:

@@ -18,6 +18,7 @@ from typing import Any, Final
 from headgate.client.events.shell import EventWriter, Said
 from headgate.client.informer import Applied, Event, Informer, Removed
 from headgate.client.outcome import Outcome
+from headgate.client.redelivery import Redelivery
 from headgate.client.transport import Transport
 from headgate.client.writer import Writer
 from headgate.kube.resource import NODES, PODS, Resource
@@ -47,18 +48,22 @@ class Autoscaler:
     async def run(self) -> None:
         """Runs until it is cancelled."""
         self._epoch_s = time.time() - asyncio.get_running_loop().time()
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._informer(PODS, self._pod_happened).run())
-            group.create_task(self._informer(NODES, self._node_happened).run())
-            group.create_task(self._events.run())
-            group.create_task(self._keep_time())
+        # One object that cannot be understood must not stop the others.
+        pod_events = Redelivery(self._component, "pod", self._pod_happened)
+        node_events = Redelivery(self._component, "node", self._node_happened)
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._informer(PODS, pod_events.deliver).run())
+                group.create_task(self._informer(NODES, node_events.deliver).run())
+                group.create_task(self._events.run())
+                group.create_task(self._keep_time())
+        finally:
+            pod_events.close()
+            node_events.close()
 
-    def _informer(self, resource: Resource, sink: Callable[[Event], None]) -> Informer:
+    def _informer(self, resource: Resource, deliver: Callable[[Event], None]) -> Informer:
         def hear(event: Event) -> None:
-            try:
-                sink(event)
-            except (KeyError, TypeError, ValueError, AttributeError):  # one strange object must not stop the others
-                _log.exception("%s: this object is set aside: %s", self._component, str(event)[:1000])
+            deliver(event)
             self._moved.set()
 
         return Informer(

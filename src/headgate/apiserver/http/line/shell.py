@@ -59,7 +59,8 @@ class Line(asyncio.Protocol):
         self._state: Literal["handshake", "open", "lingering", "closed"] = "handshake"
         self._deadline_s: float | None = None
         self._stalled_until_s: float | None = None
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: tuple[float, asyncio.Handle] | None = None
+        """When it rings, and what cancels it: uvloop's handle of a delay below 1 ms does not know the time itself."""
         self._start = b""
         self._holds = False
         self.client_certificate: ClientCertificate | None = None
@@ -209,16 +210,16 @@ class Line(asyncio.Protocol):
         self._state = "closed"
         self._transport = None
         if self._timer is not None:
-            self._timer.cancel()
+            self._timer[1].cancel()
             self._timer = None
         self._accounts.leave(self)
         self._talk.lost()
 
     def _arm(self, at_s: float) -> None:
-        if self._timer is None or self._timer.when() > at_s:
+        if self._timer is None or self._timer[0] > at_s:
             if self._timer is not None:
-                self._timer.cancel()
-            self._timer = self._loop.call_at(at_s, self._ring)
+                self._timer[1].cancel()
+            self._timer = at_s, self._loop.call_at(at_s, self._ring)
 
     def _ring(self) -> None:
         self._timer = None

@@ -1,0 +1,131 @@
+"""Delivers what a watch tells to a handler, and delivers again what the handler failed on.
+
+A handler that raises costs the object it raised on: the failure is logged with the handler's name, the object and the
+error, and the newest event of that object is delivered again, later each time. Events of other objects are delivered
+meanwhile. ``client/informer.py`` is where the events come from.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from headgate.client.backoff import Backoff
+from headgate.client.known import Applied, Event, Removed
+
+_log: Final = logging.getLogger(__name__)
+_FIRST_RETRY_S: Final = 0.1
+_LONGEST_RETRY_S: Final = 60.0
+
+Subject = tuple[str, ...]
+
+
+class _Failed(msgspec.Struct):
+    """An event that is to be delivered again. Mutable: a newer event of the same object takes its place."""
+
+    event: Event
+    backoff: Backoff
+    timer: asyncio.Handle | None = (
+        None  # uvloop answers a short delay with a Handle that has no time: only cancel() is used
+    )
+
+
+class Redelivery:
+    """One handler. ``name`` says in the log who handles, ``kind`` what the events are about."""
+
+    def __init__(
+        self,
+        name: str,
+        kind: str,
+        handle: Callable[[Event], None],
+        *,
+        jitter: Callable[[], float] = random.random,
+        first_retry_s: float = _FIRST_RETRY_S,
+    ) -> None:
+        self._name = name
+        self._kind = kind
+        self._handle = handle
+        self._jitter = jitter
+        self._first_retry_s = first_retry_s
+        self._failed: dict[Subject, _Failed] = {}
+
+    def __len__(self) -> int:
+        """How many events wait to be delivered again."""
+        return len(self._failed)
+
+    def deliver(self, event: Event) -> None:
+        """Never raises an ``Exception``. An older event of the same object that failed is not delivered any more."""
+        subject = _subject(event)
+        try:
+            self._handle(event)
+        except Exception as error:
+            self._set_aside(subject, event, error)
+        else:
+            self._forget(subject)
+
+    def close(self) -> None:
+        """Nothing is delivered again from now on."""
+        for subject in list(self._failed):
+            self._forget(subject)
+
+    def _set_aside(self, subject: Subject, event: Event, error: Exception) -> None:
+        failed = self._failed.get(subject)
+        is_new = failed is None
+        if failed is None:
+            failed = self._failed[subject] = _Failed(event, Backoff(self._first_retry_s, _LONGEST_RETRY_S))
+        elif failed.timer is not None:
+            failed.timer.cancel()
+        failed.event = event
+        wait_s = failed.backoff.next(self._jitter())
+        failed.timer = asyncio.get_running_loop().call_later(wait_s, self._deliver_again, subject)
+        _log.error(
+            "%s: %s %s could not be taken in and is tried again in %.1f s: %s: %s",
+            self._name,
+            self._kind,
+            _place(event),
+            wait_s,
+            type(error).__name__,
+            error,
+            exc_info=error if is_new else None,
+        )
+
+    def _deliver_again(self, subject: Subject) -> None:
+        failed = self._failed.get(subject)
+        if failed is not None:
+            failed.timer = None
+            self.deliver(failed.event)
+
+    def _forget(self, subject: Subject) -> None:
+        failed = self._failed.pop(subject, None)
+        if failed is not None and failed.timer is not None:
+            failed.timer.cancel()
+
+
+def _subject(event: Event) -> Subject:
+    """An object is known by its uid: a successor of the same name is another object."""
+    match event:
+        case Applied(wire):
+            metadata = wire.get("metadata") or {}
+            return _text(metadata, "namespace"), _text(metadata, "name"), _text(metadata, "uid")
+        case Removed(namespace, name, uid):
+            return namespace, name, uid
+        case _:
+            return ()
+
+
+def _place(event: Event) -> str:
+    subject = _subject(event)
+    if not subject:
+        return "list"
+    namespace, name, _ = subject
+    return f"{namespace}/{name}" if namespace else name
+
+
+def _text(metadata: dict[str, object], field: str) -> str:
+    value = metadata.get(field)
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,136 @@
+"""A handler that fails on an object gets that object again; other objects are delivered meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from headgate.client.known import Applied, Event, Removed, Synced
+from headgate.client.redelivery import Redelivery
+from loops import Run, on_both_loops
+
+
+class Handler:
+    """Takes events in, unless ``fails`` says otherwise."""
+
+    def __init__(self, fails: Callable[[Event], bool]) -> None:
+        self.fails = fails
+        self.taken: list[Event] = []
+        self.attempts = 0
+
+    def __call__(self, event: Event) -> None:
+        self.attempts += 1
+        if self.fails(event):
+            raise RuntimeError("a bug")
+        self.taken.append(event)
+
+
+def an_object(name: str, uid: str = "u", **fields: Any) -> Applied:
+    return Applied({"metadata": {"namespace": "ns", "name": name, "uid": uid}, **fields})
+
+
+def delivery(handler: Handler) -> Redelivery:
+    return Redelivery("some-controller", "pods", handler, first_retry_s=0.0001)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not condition():
+            await asyncio.sleep(0.001)
+
+
+@on_both_loops
+def test_an_event_that_failed_is_delivered_again_and_the_others_at_once(
+    run: Run, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story() -> None:
+        broken = True
+        handler = Handler(lambda event: broken and event == an_object("bad"))
+        events = delivery(handler)
+        events.deliver(an_object("bad"))
+        events.deliver(an_object("good", "u2"))
+        assert handler.taken == [an_object("good", "u2")]
+        await until(lambda: handler.attempts > 4)
+        broken = False
+        await until(lambda: an_object("bad") in handler.taken)
+        assert len(events) == 0
+
+    with caplog.at_level(logging.ERROR):
+        run(story())
+    first = caplog.records[0].getMessage()
+    assert first.startswith("some-controller: pods ns/bad could not be taken in and is tried again in 0.0 s")
+    assert "RuntimeError: a bug" in first
+    assert [bool(record.exc_info) for record in caplog.records[:3]] == [True, False, False], "one traceback is enough"
+
+
+@on_both_loops
+def test_a_newer_event_of_the_same_object_takes_the_place_of_the_one_that_failed(run: Run) -> None:
+    async def story() -> None:
+        handler = Handler(lambda event: event == an_object("a", state=1))
+        events = delivery(handler)
+        events.deliver(an_object("a", state=1))
+        events.deliver(an_object("a", state=2))
+        assert handler.taken == [an_object("a", state=2)]
+        assert len(events) == 0
+        attempts = handler.attempts
+        await asyncio.sleep(0.02)
+        assert handler.attempts == attempts, "an older state was delivered after a newer one"
+
+    run(story())
+
+
+@on_both_loops
+def test_a_removal_that_failed_is_delivered_again_though_a_successor_has_come(run: Run) -> None:
+    async def story() -> None:
+        broken = True
+        removal = Removed("ns", "a", "u1")
+        handler = Handler(lambda event: broken and event == removal)
+        events = delivery(handler)
+        events.deliver(removal)
+        events.deliver(an_object("a", "u2"))
+        assert handler.taken == [an_object("a", "u2")]
+        broken = False
+        await until(lambda: removal in handler.taken)
+
+    run(story())
+
+
+@on_both_loops
+def test_a_list_that_could_not_be_taken_in_is_told_again(run: Run) -> None:
+    async def story() -> None:
+        broken = True
+        handler = Handler(lambda event: broken)
+        events = delivery(handler)
+        events.deliver(Synced("7"))
+        broken = False
+        await until(lambda: handler.taken == [Synced("7")])
+
+    run(story())
+
+
+@on_both_loops
+def test_nothing_is_delivered_again_after_the_end(run: Run) -> None:
+    async def story() -> None:
+        handler = Handler(lambda event: True)
+        events = delivery(handler)
+        events.deliver(an_object("a"))
+        events.close()
+        attempts = handler.attempts
+        await asyncio.sleep(0.02)
+        assert handler.attempts == attempts
+
+    run(story())
+
+
+@on_both_loops
+def test_an_object_without_an_identity_is_retried_as_well(run: Run) -> None:
+    async def story() -> None:
+        handler = Handler(lambda event: handler.attempts < 3)
+        delivery(handler).deliver(Applied({"metadata": {"name": 7}}))
+        await until(lambda: handler.taken == [Applied({"metadata": {"name": 7}})])
+
+    run(story())

@@ -1,0 +1,61 @@
+"""Deadlines of a connection that lie less than a millisecond ahead, on both event loops."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import ssl
+
+import pytest
+
+from headgate.apiserver.http.accounts import Accounts
+from headgate.apiserver.http.limits import Limits
+from headgate.apiserver.http.line.shell import Line
+from loops import Run, on_both_loops
+
+
+class Silent:
+    """A talk that says nothing, and notes that the connection is gone."""
+
+    def __init__(self) -> None:
+        self.is_lost = asyncio.Event()
+
+    def received(self, data: bytes) -> None: ...
+
+    def may_write(self) -> None: ...
+
+    def expired(self) -> None: ...
+
+    def sends_no_more(self) -> bool:
+        return False
+
+    def finish(self) -> None: ...
+
+    def lost(self) -> None:
+        self.is_lost.set()
+
+
+@on_both_loops
+@pytest.mark.parametrize("deadlines_s", [(0.0001, 0.0002), (0.0002, 0.0001), (0.0001, 0.01), (3600.0, 0.0001)])
+def test_a_deadline_within_a_millisecond_can_be_replaced_and_ends_the_connection(
+    run: Run, deadlines_s: tuple[float, ...]
+) -> None:
+    async def story() -> None:
+        talk = Silent()
+        limits = Limits()
+        line = Line(Accounts(limits), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), limits, lambda line: talk)
+        server, client = socket.socketpair()
+        client.setblocking(False)
+        loop = asyncio.get_running_loop()
+        with client:
+            await loop.connect_accepted_socket(lambda: line, server)
+            for seconds in deadlines_s:
+                line.wait(seconds)
+            async with asyncio.timeout(10):
+                await talk.is_lost.wait()
+                with contextlib.suppress(ConnectionResetError):
+                    assert await loop.sock_recv(client, 1) == b""
+            assert line.closed
+
+    run(story())
