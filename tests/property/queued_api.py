@@ -135,6 +135,14 @@ class QueuedApi(SmallApi):
         self._change(name, change)
         return Result.DONE
 
+    def unstamp(self, name: str, uid: str, stamp: str) -> None:
+        """The stamp goes if it is still this one."""
+        wire = self.pods.get(name)
+        if wire is not None and uid_of(wire) == uid and wire["metadata"]["annotations"].get(STAMP) == stamp:
+            assert not node_of(wire), f"{uid} has a node, and what it holds is nobody else's"
+            self.lifted.pop(uid, None)
+            self._change(name, lambda pod: pod["metadata"]["annotations"].pop(STAMP))
+
     # What must be so
 
     def used(self, queue: str) -> int:

@@ -9,8 +9,9 @@ import msgspec
 
 from headgate.capacity.names import GATE, GROUP_NAMES, OPT_IN, POD_GROUPS, QUEUES
 from headgate.capacity.settings import DEFAULTS as SETTINGS
+from headgate.capacity.stamp import read_stamp
 from headgate.scheduling.admitting import Queueing
-from headgate.scheduling.effects import Effect, LiftGate, Result
+from headgate.scheduling.effects import Effect, LiftGate, RemoveStamp, Result
 from headgate.scheduling.scheduler import Scheduler
 from property.queued_api import FOREIGN, GROUPS, LIMITS, QueuedApi, gate_names, holds, is_stamped, path_of, queue_of
 from property.scheduled_world import Ledger, World
@@ -42,6 +43,7 @@ class QueuedWorld(World):
     def _born(self) -> None:
         self.lifts: list[LiftGate] = []
         self.lift_ghosts: list[LiftGate] = []
+        self.removals: list[RemoveStamp] = []
         self.asked: set[str] = set()
         super()._born()
         self.ledger: Ledger
@@ -54,6 +56,9 @@ class QueuedWorld(World):
             if group and effect.stamp and effect.pod.uid not in self.asked:
                 self.begun.add(group)
             self.asked.add(effect.pod.uid)
+        elif isinstance(effect, RemoveStamp):
+            assert self.lowered, "promises are taken back when a limit was lowered"
+            self.removals.append(effect)
         else:
             super()._want(effect)
 
@@ -103,6 +108,9 @@ class QueuedWorld(World):
 
     def _lift(self, lift: LiftGate) -> Result:
         before = self.api.lifted.get(lift.pod.uid)
+        stamp = read_stamp(before, lift.pod.uid)
+        if stamp is not None and self.scheduler.queues.is_withdrawn(lift.pod.uid, stamp):
+            del self.api.lifted[lift.pod.uid]
         result = self.api.lift(lift.pod.name, lift.pod.uid, lift.stamp)
         wire = self.api.pods.get(lift.pod.name)
         if before is None and lift.stamp and result is Result.DONE and wire is not None and not self.lowered:
@@ -111,6 +119,12 @@ class QueuedWorld(World):
                     used = self.api.used(queue)
                     assert used <= self.api.limits[queue], f"{lift.pod.uid} lifts {queue} to {used}"
         return result
+
+    def answer_removal(self, index: int) -> None:
+        """A stamp whose promise was taken back is removed."""
+        if self.removals:
+            removal = self.removals.pop(index % len(self.removals))
+            self.api.unstamp(removal.pod.name, removal.pod.uid, removal.stamp)
 
     def late_lift(self, lift: LiftGate) -> None:
         """From somebody who died before its successor began: what there was room for then may be too much now."""
@@ -142,12 +156,13 @@ class QueuedWorld(World):
     # Peace
 
     def _is_busy(self) -> bool:
-        return bool(self.lifts) or super()._is_busy()
+        return bool(self.lifts) or bool(self.removals) or super()._is_busy()
 
     def _answer_all(self) -> None:
         self.show(("queues", 1))
         self.show(("groups", 1))
         self.answer_lift((0, "truth"))
+        self.answer_removal(0)
         super()._answer_all()
 
     # What must be so
@@ -176,9 +191,11 @@ class QueuedWorld(World):
         """Whoever is gated by us alone waits because there is no room, or because its group is not whole."""
         for wire in self.api.pods.values():
             annotations = wire["metadata"]["annotations"]
-            if gate_names(wire) != [GATE] or annotations.get(OPT_IN) != "true":
+            if annotations.get(OPT_IN) != "true" or FOREIGN in gate_names(wire) or holds(wire):
                 continue
-            assert self.enabled, f"{uid_of(wire)} kept its gate although the feature is off"
+            assert self.enabled or not gate_names(wire), f"{uid_of(wire)} kept its gate although the feature is off"
+            if not self.enabled or wire["metadata"].get("deletionTimestamp"):
+                continue
             group = annotations.get(GROUP_NAMES[0], "")
             assert not self._fits(wire, group), f"{uid_of(wire)} waits although there is room"
 

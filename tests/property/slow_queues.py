@@ -10,6 +10,8 @@ from headgate.capacity.task import Task
 
 Amounts = dict[str, int]
 ROOT = "root"
+PROMISED = ("reserved", "growing")
+HOLDING = ("allocated", *PROMISED)
 
 
 class Pod:
@@ -19,6 +21,8 @@ class Pod:
         self.task = task
         self.queue = ""
         self.promised_at = ""
+        self.withdrawn: set[str] = set()
+        self.promised: Mapping[str, int] = {}
         self.is_bound = self.is_placed = self.is_gone = self.is_evicted = self.is_resting = self.is_stamped = False
         self.put_off_s: float | None = None
 
@@ -28,8 +32,29 @@ class Pod:
         self.task = task
         self.is_gone = task.leaving
         self.is_bound |= bool(task.node_name)
-        if task.stamp is not None and not task.gates:
-            self.is_stamped, self.promised_at, self.queue, self.put_off_s = True, task.stamp.at, task.stamp.queue, None
+        if task.stamp is not None and not task.gates and task.stamp.at not in self.withdrawn:
+            self.is_stamped, self.put_off_s = True, None
+            self.promise(task.stamp.queue, task.stamp.requests, task.stamp.at)
+        elif self.promised_at and not task.opted_in and not self.is_stamped and self.asks_more():
+            self.promised_at = ""
+
+    def promise(self, queue: str, requests: Mapping[str, int], at: str) -> None:
+        self.queue, self.promised, self.promised_at = queue, requests, at
+
+    def take_back(self) -> None:
+        self.withdrawn.add(self.promised_at)
+        self.promised_at, self.is_stamped = "", False
+
+    def asks_more(self) -> bool:
+        return any(amount > self.promised.get(name, 0) for name, amount in self.task.requests.items())
+
+    def missing(self) -> Amounts:
+        """What it asks for and was not promised."""
+        left = {name: amount - self.promised.get(name, 0) for name, amount in self.task.requests.items()}
+        return {name: amount for name, amount in left.items() if amount > 0}
+
+    def holds(self) -> Mapping[str, int]:
+        return self.promised if self.state() in PROMISED else self.task.requests
 
     def state(self) -> str:
         task = self.task
@@ -38,7 +63,7 @@ class Pod:
         if self.is_bound or self.is_placed:
             return "allocated"
         if self.promised_at:
-            return "reserved"
+            return "growing" if self.asks_more() else "reserved"
         if any(gate != "scheduling.volcano.sh/queue-allocation-gate" for gate in task.gates):
             return "foreign"
         if task.gates and not task.opted_in:
@@ -103,16 +128,15 @@ class SlowQueues:
     # What is in use.
 
     def place(self, pod: Pod) -> str:
+        if pod.promised_at and (pod.is_stamped or not pod.is_bound):
+            return pod.queue
         group = self.groups.get(pod.task.group)
-        if not pod.queue and (not pod.task.group or group is not None):
-            pod.queue = (group.queue if group is not None else pod.task.queue) or "default"
-        return pod.queue or pod.task.queue or "default"
+        return (group.queue if group is not None else pod.task.queue) or "default"
 
     def held(self, name: str, state: str) -> Amounts:
+        states = PROMISED if state == "reserved" else (state,)
         return add(
-            pod.task.requests
-            for pod in self.pods.values()
-            if pod.state() == state and name in self.path(self.place(pod))
+            pod.holds() for pod in self.pods.values() if pod.state() in states and name in self.path(self.place(pod))
         )
 
     def members(self, group: str) -> list[Pod]:
@@ -120,11 +144,12 @@ class SlowQueues:
 
     def is_in(self, name: str) -> bool:
         group = self.groups[name]
-        need_not_ask = not group.least or group.phase not in ("", "Pending") or self.ready(name) > 0
+        can_come = not group.least and self.takes(group.queue)
+        need_not_ask = can_come or group.phase not in ("", "Pending") or self.ready(name) > 0
         return need_not_ask or name in self.let_in
 
     def group_held(self, name: str) -> Amounts:
-        return add(pod.task.requests for pod in self.members(name) if pod.state() in ("allocated", "reserved"))
+        return add(pod.holds() for pod in self.members(name) if pod.state() in HOLDING)
 
     def inqueue(self, name: str) -> tuple[Amounts, Amounts]:
         """What groups were let in for and do not hold, and what they hold beyond it."""
@@ -140,7 +165,7 @@ class SlowQueues:
     # Who is next.
 
     def ready(self, group: str) -> int:
-        return sum(pod.state() in ("allocated", "reserved", "done") for pod in self.members(group))
+        return sum(pod.state() in (*HOLDING, "done") for pod in self.members(group))
 
     def unit(self, name: str) -> list[Pod]:
         """Who of a group goes on together next."""
@@ -204,10 +229,13 @@ class SlowQueues:
     def next_grant(self) -> tuple[str, tuple[str, ...]] | None:
         units: list[tuple[Any, str, tuple[str, ...], Amounts]] = []
         for uid, pod in self.pods.items():
-            if not pod.task.group and pod.state() == "waiting":
+            if pod.state() == "growing" or (not pod.task.group and pod.state() == "waiting"):
                 task = pod.task
                 key = (True, -task.priority, 0, 0.0, task.created_s, task.namespace, task.name, uid)
-                units.append((key, self.place(pod), (uid,), dict(task.requests)))
+                ask = pod.missing() if pod.state() == "growing" else dict(task.requests)
+                # A pod without a group leaves room for groups that were let in.
+                if pod.state() == "growing" or self.fits(self.place(pod), ask, enqueue=True):
+                    units.append((key, self.place(pod), (uid,), ask))
         for name, group in self.groups.items():
             members = self.unit(name) if self.is_in(name) else []
             if members:
@@ -260,7 +288,7 @@ class SlowQueues:
                 for r, a in self.used(name).items()
             )
         }
-        promised = sorted((pod for pod in self.pods.values() if pod.state() == "reserved"), key=promise_key)
+        promised = sorted((pod for pod in self.pods.values() if pod.state() in PROMISED), key=promise_key)
         units: list[list[Pod]] = []
         taken: set[str] = set()
         for pod in promised:
@@ -276,9 +304,7 @@ class SlowQueues:
             units.append(together)
         lost: set[str] = set()
         for together in units:
-            need = {
-                name: add(pod.task.requests for pod in together if name in self.path(self.place(pod))) for name in over
-            }
+            need = {name: add(pod.promised for pod in together if name in self.path(self.place(pod))) for name in over}
             if all(a <= over[name].get(r, a) for name, asked in need.items() for r, a in asked.items()):
                 for name, asked in need.items():
                     over[name] = {r: room - asked.get(r, 0) for r, room in over[name].items()}

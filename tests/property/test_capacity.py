@@ -99,9 +99,11 @@ class World:
 
     def regroup(self, name: str) -> None:
         before = self.slow.groups.get(name)
-        queue = before.queue if before is not None else self.pick(_LEAVES)
-        if any(pod.queue for pod in self.slow.members(name)):
-            queue = next(pod.queue for pod in self.slow.members(name) if pod.queue)
+        queue = self.pick(_LEAVES)
+        if before is not None:
+            queue = self.draw(st.sampled_from([before.queue, before.queue, queue]))
+            if queue != before.queue and not self.slow.ready(name):
+                self.slow.let_in.discard(name)
         minimum, least = self.draw(st.integers(0, 4)), self.draw(st.sampled_from([None, None, 1, 3]))
         phase = self.draw(st.sampled_from(["Pending", "Pending", "Inqueue"]))
         wire = a_group(name, queue, minimum, phase, **({} if least is None else {"minResources": {"cpu": least}}))
@@ -143,7 +145,6 @@ class World:
 
     def hear(self, task: Task) -> None:
         self.slow.pods[task.uid].hear(task)
-        self.slow.place(self.slow.pods[task.uid])
         self.each("task_applied", task)
 
     def replace(self, uid: str, **fields: Any) -> None:
@@ -172,11 +173,25 @@ class World:
     def do_resize(self, uid: str) -> None:
         self.replace(uid, requests={"cpu": 1000 * self.draw(st.integers(1, 3))})
 
+    def do_rename(self, uid: str) -> None:
+        """Its owner says that it belongs to another group or queue."""
+        group = self.draw(st.sampled_from(["", *_GROUPS]))
+        self.replace(uid, group=group, queue=self.pick(_LEAVES) if not group else "")
+
+    def do_opt(self, uid: str) -> None:
+        self.replace(uid, opted_in=not self.versions[uid][-1].opted_in)
+
+    def do_withdraw(self, uid: str) -> None:
+        """Somebody more important is let past it."""
+        self.slow.pods[uid].take_back()
+        self.granted.pop(uid, None)
+        self.each("take_back", uid, "for another")
+
     def do_stamp(self, uid: str) -> None:
         """The patch that lifts the gate is heard of."""
         pod, task = self.slow.pods[uid], self.versions[uid][-1]
         if task.opted_in and not task.leaving:
-            stamp = Stamp(uid, self.slow.place(pod), task.requests, pod.promised_at)
+            stamp = Stamp(uid, pod.queue, pod.promised, pod.promised_at)
             self.each("stamped", uid, stamp)
             if self.draw(st.booleans()):
                 self.replace(uid, gates=(), stamp=stamp)
@@ -188,7 +203,8 @@ class World:
     def do_bind(self, uid: str) -> None:
         """A pod cannot be bound before its gate is lifted, and then the API shows the stamp, too."""
         pod, task = self.slow.pods[uid], self.versions[uid][-1]
-        stamp = Stamp(uid, self.slow.place(pod), task.requests, pod.promised_at) if task.opted_in else None
+        has_promise = task.opted_in and pod.promised_at
+        stamp = Stamp(uid, pod.queue, pod.promised, pod.promised_at) if has_promise else None
         self.replace(uid, node_name="n1", gates=(), stamp=task.stamp or stamp)
 
     def do_unplace(self, uid: str) -> None:
@@ -235,17 +251,20 @@ class World:
         for pod in slow.pods.values():
             if pod.put_off_s is not None and pod.put_off_s <= self.now_s:
                 pod.put_off_s = None
+        for uid in slow.lost():
+            slow.pods[uid].take_back()
+            self.granted.pop(uid, None)
         while (group := slow.next_group()) is not None:
             slow.let_in.add(group)
         left = most
         for grant in self.each("admit", self.now_s, most):
             assert (grant.queue, grant.uids) == slow.next_grant()
             for uid in grant.uids:
-                assert uid not in self.granted, "granted twice"
-                self.granted[uid] = 1
                 pod = slow.pods[uid]
+                assert uid not in self.granted or pod.state() == "growing", "granted twice"
+                self.granted[uid] = 1
                 assert not set(pod.task.gates) - {GATE}
-                pod.promised_at, pod.queue = format_micro_time(self.now_s), grant.queue
+                pod.promise(grant.queue, pod.task.requests, format_micro_time(self.now_s))
                 self.in_line.add(uid)
                 for line in self.lines:
                     line.put(uid)
@@ -276,7 +295,6 @@ class World:
         for uid, versions in self.versions.items():
             pod = self.slow.pods[uid] = Pod(versions[-1])
             pod.hear(versions[-1])
-            self.slow.place(pod)
         self.granted = {uid: 1 for uid, pod in self.slow.pods.items() if pod.promised_at}
 
     def check(self) -> None:
@@ -303,6 +321,9 @@ _ACTS: dict[str, tuple[str, ...]] = {
     "end": (),
     "free": ("foreign",),
     "resize": (),
+    "rename": (),
+    "opt": ("waiting", "foreign", "not asked"),
+    "withdraw": ("reserved", "growing"),
     "stamp": ("reserved",),
     "place": ("reserved",),
     "bind": ("allocated", "reserved"),

@@ -45,6 +45,7 @@ OF_THE_WORLD: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
     "answer_lift": st.tuples(st.tuples(few, st.sampled_from(ANSWERS))),
     "answer_bind": st.tuples(st.tuples(few, st.sampled_from(ANSWERS))),
     "answer_status": st.tuples(few),
+    "answer_removal": st.tuples(few),
     "lift_ghost": st.tuples(few),
     "ghost": st.tuples(few),
     "set_limit": st.tuples(st.sampled_from(list(LIMITS)), st.integers(0, 6)),

@@ -86,7 +86,20 @@ def counted_phase(cluster: Cluster, name: str) -> str:
     placed = [pod for pod in members if pod.get("node")]
     if len(placed) >= group["spec"]["minMember"]:
         return "Completed" if all(map(has_ended, placed)) else "Running"
+    seen = str(cluster.status(name).get("phase"))
+    if not takes(cluster, group["spec"]["queue"]) and seen in ("Pending", "Inqueue"):
+        return seen  # it may have been let in before its queue took nothing any more
     return "Inqueue"  # none of these groups has minResources to wait for
+
+
+def takes(cluster: Cluster, name: str) -> bool:
+    """A queue that is there, open, below the root, and above no other."""
+    queue = cluster.queues.get(name)
+    if queue is None or queue["status"].get("state", "Open") != "Open" or len(subtree(cluster, name)) > 1:
+        return False
+    while name != "root" and name in cluster.queues:
+        name = parent_of(cluster.queues[name])
+    return name == "root"
 
 
 def counted_phases(cluster: Cluster, queue: str) -> Counter[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
+from headgate.capacity import verdicts
 from headgate.capacity.book import Book
 from headgate.kube.timestamps import format_micro_time
 
@@ -23,6 +24,7 @@ def admit(book: Book, now_s: float, most: int) -> list[Grant]:
     """Up to ``most`` pods; a gang that has begun is finished."""
     _call_back(book, now_s)
     book.settle_all()
+    _take_back(book)
     if book.order.enqueues:
         _let_groups_in(book)
     at = format_micro_time(now_s)
@@ -46,9 +48,18 @@ def _promise(book: Book, queue: str, uids: tuple[str, ...], at: str) -> None:
     for uid in uids:
         record = book.records[uid]
         book.lift(record)
-        record.promised_at = at
-        record.queue = queue
+        record.promise(queue, record.task.requests, at)
         book.settle(record)
+
+
+def _take_back(book: Book) -> None:
+    """Promises that do not fit their limits any more beside older ones end, so that they stand in nobody's way."""
+    while book.promises.lost:
+        lost = [book.records[uid] for uid in sorted(book.promises.lost)]
+        whys = [verdicts.why_withdrawn(book, record) for record in lost]
+        for record, why in zip(lost, whys, strict=True):
+            book.take_back(record, why)
+        book.settle_all()
 
 
 def _let_groups_in(book: Book) -> None:
@@ -57,7 +68,6 @@ def _let_groups_in(book: Book) -> None:
         if not isinstance(unit, str):
             gang = book.gangs[unit]
             gang.let_in = True
-            book.entered[unit] = None
             book.mark(gang)
         book.settle_all()
 

@@ -18,15 +18,22 @@ from headgate.capacity.names import DEFAULT
 from headgate.capacity.order import Key, Order
 from headgate.capacity.phases import PENDING
 from headgate.capacity.promises import Promises
-from headgate.capacity.record import HELD, Ask, Record, Standing, ask_of, classify
+from headgate.capacity.record import HELD, PROMISED, Ask, Record, Standing, ask_of, beyond, classify
 from headgate.capacity.settings import Settings
+from headgate.capacity.task import Task
 from headgate.capacity.tree import Tree
-from headgate.capacity.views import EnqueueViews, GrantViews, PlainViews
+from headgate.capacity.views import ENQUEUED, EnqueueViews, GrantViews, PlainViews
 from headgate.kube.amounts import PODS
 from headgate.waiting.heap import Heap
 
-_COLUMNS: Final = {Standing.ALLOCATED: Column.ALLOCATED, Standing.RESERVED: Column.RESERVED}
-_HELD_BACK: Final = frozenset({Standing.WAITING, Standing.PUT_OFF, Standing.RESTING, Standing.FOREIGN})
+_COLUMNS: Final = {
+    Standing.ALLOCATED: Column.ALLOCATED,
+    Standing.RESERVED: Column.RESERVED,
+    Standing.GROWING: Column.RESERVED,
+}
+_HELD_BACK: Final = frozenset(
+    {Standing.WAITING, Standing.PUT_OFF, Standing.RESTING, Standing.FOREIGN, Standing.GROWING}
+)
 
 
 class Book:
@@ -38,13 +45,16 @@ class Book:
         self.records: dict[str, Record] = {}
         self.gangs: dict[tuple[str, str], Gang] = {}
         self.namespaces: dict[str, str] = {}
-        self.unfixed: dict[str, set[str]] = {}  # by namespace: whose queue could not be told for good yet
+        self.followers: dict[str, dict[Unit, None]] = {}  # by namespace: pods and groups that name no queue themselves
         self.grants = Lineup(GrantViews(order, self.tree, self.ledger), self._ask_of_unit)
         self.enqueues = Lineup(EnqueueViews(order, self.tree, self.ledger), self._ask_of_group)
         self.lines: list[Line] = []
         self.put_off: Heap[str] = Heap()
         self.stirred: dict[str, None] = {}
         self.changed: dict[str, None] = {}
+        self.moved: dict[str, None] = {}  # pods that count in another queue than before
+        self.withdrawn: dict[str, None] = {}  # pods whose promise was taken back
+        self.regrouped: dict[str, None] = {}  # pods that belong to another group than before, or to none
         self.entered: dict[tuple[str, str], None] = {}
         self.on_nodes: dict[str, dict[str, Record]] = {}  # by queue: pods that have a node
         self.ranks: dict[str, Counter[int]] = {}  # by queue: how many of them have which priority
@@ -71,17 +81,17 @@ class Book:
         column = _COLUMNS.get(standing)
         if column is not None:
             self.ledger.change(record.place, column, record.counted, -1)
-        if standing is Standing.RESERVED:
+        if standing in PROMISED:
             self.promises.remove(record)
         elif standing is Standing.ALLOCATED:
             self._leave_node(record)
         elif standing is Standing.PUT_OFF:
             self.put_off.discard(uid)
-        elif record.ask is not None:
+        if record.ask is not None:
             self.grants.discard(record.place, uid, record.ask)
             record.ask = None
         if standing in _HELD_BACK:
-            self.ledger.change(record.place, Column.WAITING, {**record.counted, PODS: 1}, -1)
+            self.ledger.change(record.place, Column.WAITING, {**record.wanted, PODS: 1}, -1)
         if gang is not None:
             gang.counted(record, -1)
             self._stale[gang.key] = gang
@@ -98,24 +108,28 @@ class Book:
     def settle(self, record: Record) -> None:
         """Put a pod where its record says that it belongs."""
         task, gang, before = record.task, record.gang, record.standing
-        record.place = record.queue or self._find_place(record)
+        place, record.place = record.place, self._find_place(record)
+        if place != record.place:
+            self.moved[task.uid] = None
         record.standing = standing = classify(record)
-        record.counted = task.requests
+        is_promised = standing in PROMISED
+        record.counted = record.promised if is_promised else task.requests
+        record.wanted = beyond(task.requests, record.promised) if is_promised else task.requests
         column = _COLUMNS.get(standing)
         if column is not None:
             self.ledger.change(record.place, column, record.counted, +1)
-        if standing is Standing.RESERVED:
+        if is_promised:
             self.promises.add(record)
         elif standing is Standing.ALLOCATED:
             self.on_nodes.setdefault(record.place, {})[task.uid] = record
             self.ranks.setdefault(record.place, Counter())[task.priority] += 1
         elif standing is Standing.PUT_OFF and record.put_off is not None:
             self.put_off.put(task.uid, record.put_off[0])
-        elif standing is Standing.WAITING and not task.group:
-            record.ask = ask_of(task.requests)
+        if standing is Standing.GROWING or (standing is Standing.WAITING and gang is None):
+            record.ask = self.ask_alone(record)
             self.grants.put(record.place, task.uid, record.ask, self.order.pod_key(task))
         if standing in _HELD_BACK:
-            self.ledger.change(record.place, Column.WAITING, {**record.counted, PODS: 1}, +1)
+            self.ledger.change(record.place, Column.WAITING, {**record.wanted, PODS: 1}, +1)
         if gang is not None:
             gang.counted(record, +1)
             self._stale[gang.key] = gang
@@ -128,34 +142,61 @@ class Book:
             self.lift(record)
             self.settle(record)
 
+    def ask_alone(self, record: Record) -> Ask:
+        """Under what a pod waits that is a unit by itself. One without a group passes what groups pass before they are
+        let in."""
+        ask = ask_of(record.wanted)
+        is_bare = self.order.enqueues and record.gang is None and record.standing is Standing.WAITING
+        return (*ask, ENQUEUED) if is_bare and ask else ask
+
+    def take_back(self, record: Record, why: str) -> None:
+        """A promise to a pod without a node ends: the pod waits again like any other."""
+        self.lift(record)
+        record.withdraw(why)
+        self.settle(record)
+        self.withdrawn[record.task.uid] = None
+
     def _find_place(self, record: Record) -> str:
-        """The queue of a pod that has none yet; fixed, if nothing that could still be heard of would change it."""
+        """The queue of its promise; else that of its group, its own, its namespace's, or the default one."""
         task, gang = record.task, record.gang
-        if gang is not None and gang.spec is not None:
-            self.fix(gang, task.queue)
-            record.queue = gang.queue
-            if not gang.queue:
-                self.unfixed.setdefault(task.namespace, set()).add(task.uid)
-            return gang.place
-        is_known = task.namespace in self.namespaces
-        place = task.queue or self.namespaces.get(task.namespace) or DEFAULT
-        if gang is None and (task.queue or is_known):
-            record.queue = place
-        elif gang is None:
-            self.unfixed.setdefault(task.namespace, set()).add(task.uid)
-        return place
+        place = record.queue if record.is_fixed else ""
+        if not place and gang is not None and gang.spec is not None:
+            place = gang.place
+        place = place or task.queue
+        self._follow(task.namespace, task.uid, follows=not place)
+        return place or self.namespaces.get(task.namespace) or DEFAULT
+
+    def unfollow(self, task: Task) -> None:
+        """The pod is gone."""
+        self._follow(task.namespace, task.uid, follows=False)
+
+    def _follow(self, namespace: str, unit: Unit, *, follows: bool) -> None:
+        """Whether a change of the namespace's queue is one of this unit's."""
+        found = self.followers.get(namespace)
+        if follows:
+            self.followers.setdefault(namespace, {})[unit] = None
+        elif found is not None and found.pop(unit, unit) is None and not found:
+            del self.followers[namespace]
 
     # A group.
 
-    def fix(self, gang: Gang, otherwise: str = "") -> None:
-        """Its queue, as far as it can be told."""
-        if gang.queue or gang.spec is None:
+    def _locate(self, gang: Gang) -> None:
+        """The queue of a group is what its object says; else what most of its members name, its namespace's, or the
+        default one. Members to whom nothing was promised go where it goes."""
+        if gang.spec is None:
+            place, follows = "", False
+        else:
+            named = gang.spec.queue or gang.named_by_members()
+            place, follows = named or self.namespaces.get(gang.key[0]) or DEFAULT, not named
+        self._follow(gang.key[0], gang.key, follows=follows)
+        if place == gang.place:
             return
-        namespace = gang.key[0]
-        named = gang.spec.queue or otherwise
-        gang.place = named or self.namespaces.get(namespace) or DEFAULT
-        if named or namespace in self.namespaces:
-            gang.queue = gang.place
+        gang.place = place
+        gang.let_in = gang.let_in and gang.ready > 0
+        for record in list(gang.members.values()):
+            if not record.is_fixed:
+                self.lift(record)
+                self.settle(record)
 
     def gang(self, namespace: str, name: str) -> Gang:
         gang = self.gangs.get((namespace, name))
@@ -175,14 +216,17 @@ class Book:
         if gang.spec is None and not gang.members:
             self.settle_all()
             self._leave_queue(gang)
+            self._follow(gang.key[0], gang.key, follows=False)
+            self.entered.pop(gang.key, None)
             self.gangs.pop(gang.key, None)
 
     def _leave_queue(self, gang: Gang) -> None:
-        keys = self._gangs_in.get(gang.place)
+        place = gang.posted[0]
+        keys = self._gangs_in.get(place)
         if keys is not None:
             keys.discard(gang.key)
             if not keys:
-                del self._gangs_in[gang.place]
+                del self._gangs_in[place]
 
     def settle_all(self) -> None:
         """Bring groups, lineups and promises up to date with all that changed."""
@@ -216,12 +260,16 @@ class Book:
 
     def _bring_up_to_date(self, gang: Gang) -> None:
         self._leave_queue(gang)
-        self.fix(gang)
+        self._locate(gang)
         self._gangs_in.setdefault(gang.place, set()).add(gang.key)
         place, left, beyond = gang.posted
         self.ledger.change(place, Column.INQUEUE, left, -1)
         self.ledger.change(place, Column.ELASTIC, beyond, -1)
-        left, beyond = gang.minimum_left() if self.is_in(gang) else ({}, {})
+        is_in = self.is_in(gang)
+        if is_in != gang.was_in:
+            gang.was_in = is_in
+            self.entered[gang.key] = None
+        left, beyond = gang.minimum_left() if is_in else ({}, {})
         self.ledger.change(gang.place, Column.INQUEUE, left, +1)
         self.ledger.change(gang.place, Column.ELASTIC, beyond, +1)
         gang.posted = (gang.place, left, beyond)
@@ -235,8 +283,10 @@ class Book:
         spec = gang.spec
         if spec is None or spec.problem:
             return False
-        must_ask = self.order.enqueues and spec.min_resources and spec.phase in ("", PENDING)
-        return gang.let_in or not must_ask or gang.ready > 0
+        if gang.let_in or gang.ready > 0 or spec.phase not in ("", PENDING) or not self.order.enqueues:
+            return True
+        branch = self.tree.get(gang.place)
+        return not spec.min_resources and branch is not None and branch.may_grant
 
     def _stand_in_line(self, gang: Gang) -> None:
         """The group's next unit, or the group itself as long as it was not let in."""

@@ -119,6 +119,16 @@ class Census:
             del self._pods[uid]
             self._leave(member)
 
+    def moved(self, uid: str) -> None:
+        """The pod counts in another queue than before."""
+        member = self._pods.get(uid)
+        if member is None:
+            return
+        if member.group:
+            self.touched_groups[member.namespace, member.group] = None
+        else:
+            self._stand_bare(member)
+
     def place_bare_pods(self) -> None:
         """Anew, once all is known that says where they belong."""
         for uid in list(self._bare):

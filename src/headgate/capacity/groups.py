@@ -13,13 +13,15 @@ from typing import Any, Final
 import msgspec
 
 from headgate.capacity.queue import Amounts, read_created_s, read_integer
-from headgate.capacity.record import HELD, Ask, Record, Standing
+from headgate.capacity.record import PROMISED, Ask, Record, Standing
 from headgate.capacity.task import Task
 from headgate.kube.amounts import read_amounts
 from headgate.waiting.heap import Heap
 
 LEAST_MINIMUM: Final = 1
 _THERE: Final = (Standing.ALLOCATED, Standing.SUCCEEDED)
+_HOLDING: Final = (Standing.ALLOCATED, *PROMISED)
+_READY: Final = (*_HOLDING, Standing.SUCCEEDED)
 
 
 class PodGroup(msgspec.Struct, frozen=True):
@@ -69,8 +71,8 @@ def _are_roles(roles: Any) -> bool:
 class Gang:
     """The pods that name one PodGroup. ``spec`` is None until the object is there.
 
-    ``queue`` is fixed as soon as it is known; ``place`` stands in for it until then. ``let_in``: by the
-    admission step, as long as we remember; the API's own word is in ``spec``."""
+    ``place``: the queue that it waits in; ``named``: how many members name which queue. ``let_in``: by the admission
+    step, as long as we remember; the API's own word is in ``spec``."""
 
     __slots__ = (
         "asks_in",
@@ -81,23 +83,24 @@ class Gang:
         "key",
         "let_in",
         "members",
+        "named",
         "place",
         "placed",
         "posted",
         "priorities",
-        "queue",
         "roles",
         "spec",
         "task_key",
         "waiting",
+        "was_in",
     )
 
     def __init__(self, namespace: str, name: str, task_key: Callable[[Task], Any]) -> None:
         self.key = (namespace, name)
         self.task_key = task_key
         self.spec: PodGroup | None = None
-        self.queue = ""
         self.let_in = False
+        self.was_in = False  # as the status of the group was last told
         self.members: dict[str, Record] = {}
         self.waiting: Heap[str] = Heap()
         self.counts: dict[Standing, int] = {}
@@ -106,6 +109,7 @@ class Gang:
         self.held: dict[str, int] = {}
         self.placed: dict[str, int] = {}  # the part of it that is on nodes
         self.foreign: dict[str, int] = {}
+        self.named: dict[str, int] = {}
         self.place = ""
         self.posted: tuple[str, Amounts, Amounts] = ("", {}, {})  # queue, inqueue and elastic, as the ledger has them
         self.entry: tuple[str, Ask, tuple[str, ...]] | None = None  # queue, ask and pods of the unit that waits
@@ -120,7 +124,9 @@ class Gang:
             (self.priorities, task.priority),
         ):
             _count(counts, key, sign)
-        if standing in HELD:
+        if task.queue and standing is not Standing.GONE:
+            _count(self.named, task.queue, sign)
+        if standing in _HOLDING:
             _add(self.held, record.counted, sign)
             if standing is Standing.ALLOCATED:
                 _add(self.placed, record.counted, sign)
@@ -132,6 +138,10 @@ class Gang:
             else:
                 self.waiting.discard(task.uid)
 
+    def named_by_members(self) -> str:
+        """The queue that most of them name; of equals, the first by name."""
+        return min(self.named, key=lambda name: (-self.named[name], name), default="")
+
     @property
     def minimum(self) -> int:
         return LEAST_MINIMUM if self.spec is None else self.spec.min_member
@@ -139,7 +149,7 @@ class Gang:
     @property
     def ready(self) -> int:
         """Members that are on nodes, promised, or done."""
-        return sum(self.counts.get(each, 0) for each in (*HELD, Standing.SUCCEEDED))
+        return sum(self.counts.get(each, 0) for each in _READY)
 
     @property
     def is_placed(self) -> bool:
@@ -171,7 +181,7 @@ class Gang:
         """How many are missing to the minimum, of all roles."""
         return max(self.minimum - self.ready, sum(self._lacking_roles().values()), 0)
 
-    def _lacking_roles(self, ready_as: tuple[Standing, ...] = (*HELD, Standing.SUCCEEDED)) -> dict[str, int]:
+    def _lacking_roles(self, ready_as: tuple[Standing, ...] = _READY) -> dict[str, int]:
         if self.spec is None or not self.spec.min_task_member:
             return {}
         lacking = {}
@@ -214,8 +224,10 @@ class Gang:
 
     def first_members(self) -> tuple[str, ...]:
         """The minimum: those who hold something first, then those who wait, in order."""
-        alive = (each for each in self.members.values() if each.standing in HELD or each.standing is Standing.WAITING)
-        keyed = ((each.standing not in HELD, self.task_key(each.task), each.task.uid) for each in alive)
+        alive = (
+            each for each in self.members.values() if each.standing in _HOLDING or each.standing is Standing.WAITING
+        )
+        keyed = ((each.standing not in _HOLDING, self.task_key(each.task), each.task.uid) for each in alive)
         return tuple(uid for _, _, uid in nsmallest(max(self.minimum, 1), keyed))
 
 

@@ -1,7 +1,7 @@
 """What the API shows, brought into the book: queues, groups, namespaces, pods. Nothing here raises, whatever it shows.
 
-What shows nothing new costs nothing. A pod that waits goes where its annotation, or its namespace's, sends it; with the
-first promise its queue is fixed.
+What shows nothing new costs nothing. Everything that decides to which group and queue a pod belongs is heard with every
+event, as if the pod were new; only a promise fixes the queue.
 """
 
 from __future__ import annotations
@@ -66,17 +66,8 @@ class Intake:
 
     def _respecify(self, gang: Gang, group: PodGroup | None) -> None:
         book = self._book
-        was_there, gang.spec = gang.spec is not None, group
-        if not gang.members:
-            gang.queue = ""
-            book.fix(gang)
+        gang.spec = group
         book.mark(gang)
-        if was_there:
-            return
-        for record in list(gang.members.values()):
-            if not record.queue:
-                book.lift(record)
-                book.settle(record)
 
     def apply_namespace(self, wire: Wire) -> None:
         metadata = wire.get("metadata")
@@ -84,33 +75,27 @@ class Intake:
         annotations = metadata.get("annotations")
         named = annotations.get(QUEUE_NAME) if isinstance(annotations, Mapping) else None
         name = str(metadata.get("name") or "")
-        queue, before = named if isinstance(named, str) else "", self._book.namespaces.get(name)
-        self._book.namespaces[name] = queue
-        self._fix_all(name)
-        if before is not None and before != queue:
-            self._move_all(name)
-
-    def _move_all(self, namespace: str) -> None:
-        """Those who wait there and name no queue go to the one that the namespace names now. Seldom, so all are looked
-        at."""
-        for record in self._book.records.values():
-            task = record.task
-            if task.namespace == namespace and not task.queue and record.may_move:
-                self._book.lift(record)
-                record.queue = ""
-                self._book.settle(record)
+        self._name_queue(name, named if isinstance(named, str) else "")
 
     def remove_namespace(self, name: str) -> None:
-        self._book.namespaces.pop(name, None)
+        self._name_queue(name, "")
 
-    def _fix_all(self, namespace: str) -> None:
-        """Pods that were seen before their namespace was."""
+    def _name_queue(self, namespace: str, queue: str) -> None:
+        """Pods and groups there that name no queue themselves go to the one that the namespace names."""
         book = self._book
-        for uid in sorted(book.unfixed.pop(namespace, ())):
-            record = book.records.get(uid)
-            if record is not None and not record.queue:
+        if book.namespaces.get(namespace, "") == queue:
+            return
+        if queue:
+            book.namespaces[namespace] = queue
+        else:
+            del book.namespaces[namespace]
+        for unit in list(book.followers.get(namespace, ())):
+            if isinstance(unit, str):
+                record = book.records[unit]
                 book.lift(record)
                 book.settle(record)
+            else:
+                book.mark(book.gangs[unit])
 
     def apply_task(self, task: Task) -> None:
         book = self._book
@@ -123,15 +108,31 @@ class Intake:
         elif record.task != task:
             book.lift(record)
             record.hear(task)
-            if record.may_move:
-                record.queue = ""
+            left = self._rejoin(record)
             book.settle(record)
+            if left is not None:
+                book.forget_if_empty(left)
 
     def _join(self, record: Record) -> None:
         task = record.task
         if task.group:
             record.gang = self._book.gang(task.namespace, task.group)
             record.gang.members[task.uid] = record
+
+    def _rejoin(self, record: Record) -> Gang | None:
+        """Follow what the pod says of its group now; the group that it left, if so."""
+        task, left = record.task, record.gang
+        if task.group == ("" if left is None else left.key[1]):
+            return None
+        if left is not None:
+            del left.members[task.uid]
+            record.gang = None
+        self._join(record)
+        for line in self._book.lines:
+            if task.uid in line:
+                line.put(task.uid)
+        self._book.regrouped[task.uid] = None
+        return left
 
     def remove_task(self, uid: str) -> None:
         book = self._book
@@ -141,9 +142,10 @@ class Intake:
         book.lift(record)
         del book.records[uid]
         book.stirred.pop(uid, None)
-        unfixed = book.unfixed.get(record.task.namespace)
-        if unfixed is not None:
-            unfixed.discard(uid)
+        book.regrouped.pop(uid, None)
+        book.moved.pop(uid, None)
+        book.withdrawn.pop(uid, None)
+        book.unfollow(record.task)
         for line in book.lines:
             line.discard(uid)
         if record.gang is not None:

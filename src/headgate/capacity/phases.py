@@ -127,14 +127,18 @@ def conditions_of(
     roles_existing: Mapping[str, int],
     *,
     problem: str = "",
+    refusal: tuple[str, str] | None = None,
     waits_for: str = "",
 ) -> list[Condition]:
-    """What is to be said of a group, without times. ``roles``: the least members of each; ``waits_for``: the queue that
-    has no room for its pods, if that is all that holds them."""
+    """What is to be said of a group, without times. ``roles``: the least members of each; ``refusal``: why its queue
+    takes nothing, as a reason and a sentence; ``waits_for``: the queue that has no room for its pods, if that is all
+    that holds them."""
     if problem:
         return [_said(UNSCHEDULABLE, "True", INVALID, problem)]
     if counts.scheduled >= max(minimum, 1):
         return [_said(SCHEDULED, "True", READY, "")]
+    if refusal is not None:
+        return [_said(SCHEDULED, "False", *refusal)]
     existing = counts.existing
     if existing < minimum and not is_only_releasing(minimum, counts):
         text = f"Not enough valid tasks for gang-scheduling, valid: {existing}, min: {minimum}"

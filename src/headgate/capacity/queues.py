@@ -22,7 +22,7 @@ from headgate.capacity.line import Line
 from headgate.capacity.names import ROOT
 from headgate.capacity.order import created_s_of, share_of
 from headgate.capacity.queue import Amounts
-from headgate.capacity.record import Standing
+from headgate.capacity.record import IN_LINE, PROMISED, Standing
 from headgate.capacity.room import Room
 from headgate.capacity.settings import DEFAULTS, Settings
 from headgate.capacity.stamp import Stamp
@@ -140,8 +140,38 @@ class Queues:
         if record is None or record.promised_at == stamp.at:
             return
         self._book.lift(record)
-        record.promised_at, record.queue = stamp.at, stamp.queue
+        record.promise(stamp.queue, stamp.requests, stamp.at)
         self._book.settle(record)
+
+    def take_back(self, uid: str, why: str) -> bool:
+        """End the promise to a pod that has no node, so that others may have its share; it waits again like any other.
+        Whether there was one. ``why`` is told with the reason for which the pod waits."""
+        record = self._book.records.get(uid)
+        if record is None or record.standing not in PROMISED:
+            return False
+        self._book.take_back(record, why)
+        return True
+
+    def withdrawn(self) -> list[str]:
+        """Pods whose promise was taken back since this was last asked."""
+        found, self._book.withdrawn = list(self._book.withdrawn), {}
+        return found
+
+    def is_withdrawn(self, uid: str, stamp: Stamp) -> bool:
+        """Whether this stamp, which the API shows, is of a promise that was taken back."""
+        record = self._book.records.get(uid)
+        return record is not None and stamp.at in record.withdrawn
+
+    def regrouped(self) -> list[str]:
+        """Pods that belong to another group than before, or to none, since this was last asked."""
+        found, self._book.regrouped = list(self._book.regrouped), {}
+        return found
+
+    def moved(self) -> list[str]:
+        """Pods that count in another queue than before, since this was last asked."""
+        self._book.settle_all()
+        found, self._book.moved = list(self._book.moved), {}
+        return found
 
     def placed(self, uid: str) -> None:
         record = self._book.records.get(uid)
@@ -200,6 +230,7 @@ class Queues:
     # Asking.
 
     def queue_of(self, uid: str) -> str:
+        self._book.settle_all()
         record = self._book.records.get(uid)
         return "" if record is None else record.place
 
@@ -214,6 +245,10 @@ class Queues:
         share = share_of({} if branch is None else branch.deserved, account.used)
         wanted = dict(account.total[Column.WAITING])
         return Usage(allocated, reserved, inqueue, wanted.pop(PODS, 0), share, wanted)
+
+    def refusal(self, queue: str) -> Held | None:
+        """Why the queue takes no pods at all, however much room there is; None if it does."""
+        return verdicts.find_in_queue(self._book, queue)
 
     def limits(self, queue: str) -> Limits:
         branch = self._book.tree.branches.get(queue)
@@ -235,6 +270,7 @@ class Queues:
 
     def victims(self, uid: str, there: Sequence[Resident]) -> list[str]:
         """Of the pods on one node, whom this one may make go: in its own queue, or in queues that have too much."""
+        self._book.settle_all()
         record = self._book.records.get(uid)
         return [] if record is None else self.victim_rules.find(self._book, record, there)
 
@@ -252,7 +288,7 @@ class Queues:
         """How many units of its queue stand before it; None if it does not wait for a grant."""
         self._book.settle_all()
         record = self._book.records.get(uid)
-        if record is None or record.standing is not Standing.WAITING:
+        if record is None or record.standing not in IN_LINE:
             return None
         key = self._book.job_key(record)
         return sum(other < key for other, _ in self._book.grants.standing(record.place))
@@ -269,6 +305,7 @@ class Queues:
         return found
 
     def entered(self) -> list[tuple[str, str]]:
-        """Groups, by namespace and name, that had to wait and were let in since this was last asked."""
+        """Groups, by namespace and name, that were let in since this was last asked, or are not in any more."""
+        self._book.settle_all()
         found, self._book.entered = list(self._book.entered), {}
         return found

@@ -29,15 +29,23 @@ class Standing(IntEnum):
     RESTING = 6  # gave a tentative grant back, and nobody has asked for it since
     SUCCEEDED = 7
     GONE = 8
+    GROWING = 9  # promised, and asks for more than that: it keeps what was promised and waits for the rest
 
 
 HELD: Final = (Standing.ALLOCATED, Standing.RESERVED)
+_STAMPS_SHOWN: Final = 7
+"""How many stamps before the last the API may still show; no more than one is under way at a time."""
+PROMISED: Final = (Standing.RESERVED, Standing.GROWING)
+IN_LINE: Final = (Standing.WAITING, Standing.GROWING)
+"""Those that a grant would let go on."""
 
 
 class Record:
-    """``promised_at`` is empty for a pod without a promise. ``queue`` is empty until it is fixed;
-    ``place`` is the queue that it counts in until then, too. ``counted``: what of
-    its requests the ledger and its gang have; ``ask``: under what a pod without a group waits."""
+    """``promised_at`` is empty for a pod without a promise; ``promised`` is what was promised. ``queue``: of the
+    promise; ``place``: the queue that it counts in. ``counted``: what the ledger and its gang
+    have of it; ``wanted``: what it waits for; ``ask``: under what a pod that is a unit by itself waits.
+    ``withdrawn``: the times of the last promises that were taken back: their stamps, which the API may still show, are
+    no promises any more; ``withdrawal``: why the last one was."""
 
     __slots__ = (
         "ask",
@@ -48,12 +56,16 @@ class Record:
         "is_placed",
         "is_stamped",
         "place",
+        "promised",
         "promised_at",
         "put_off",
         "queue",
         "resting",
         "standing",
         "task",
+        "wanted",
+        "withdrawal",
+        "withdrawn",
     )
 
     def __init__(self, task: Task) -> None:
@@ -64,7 +76,11 @@ class Record:
         self.standing = Standing.GONE
         self.counted: Mapping[str, int] = NOTHING
         self.ask: Ask | None = None
+        self.wanted: Mapping[str, int] = NOTHING
         self.promised_at = ""
+        self.promised: Mapping[str, int] = NOTHING
+        self.withdrawn: tuple[str, ...] = ()
+        self.withdrawal = ""
         self.is_bound = False  # the API shows a node
         self.is_placed = False  # we gave it one
         self.is_stamped = False  # the API shows what was promised
@@ -79,16 +95,27 @@ class Record:
             return  # an old version: nobody comes back from there
         self.task = task
         self.is_bound = self.is_bound or bool(task.node_name)
-        if task.stamp is not None and not task.gates:
+        if task.stamp is not None and not task.gates and task.stamp.at not in self.withdrawn:
             self.is_stamped = True
-            self.promised_at = task.stamp.at
-            self.queue = task.stamp.queue
+            self.promise(task.stamp.queue, task.stamp.requests, task.stamp.at)
             self.put_off = None
+        elif self.promised_at and self.is_tentative and not covers(self.promised, task.requests):
+            self.promised_at = ""  # what is promised only while the pod is tried is asked for anew
+
+    def promise(self, queue: str, requests: Mapping[str, int], at: str) -> None:
+        self.queue, self.promised, self.promised_at = queue, requests, at
+        self.withdrawal = ""
+
+    def withdraw(self, why: str) -> None:
+        """The promise is taken back: the pod waits like any other, and its stamp proves nothing any more."""
+        self.withdrawn, self.withdrawal = (*self.withdrawn[-_STAMPS_SHOWN:], self.promised_at), why
+        self.promised_at, self.promised, self.is_stamped = "", NOTHING, False
 
     @property
-    def may_move(self) -> bool:
-        """Nothing was promised to it yet, so it may still be sent to another queue; a group goes as a whole."""
-        return self.gang is None and not self.promised_at and not self.is_bound and not self.is_placed
+    def is_fixed(self) -> bool:
+        """Whether a promise says which queue the pod is in. Every other pod is where its words send it now: one on a
+        node without a stamp, too, since a restarted engine has nothing else to go by."""
+        return bool(self.promised_at) and (self.is_stamped or not self.is_bound)
 
     @property
     def is_tentative(self) -> bool:
@@ -105,7 +132,7 @@ def classify(record: Record) -> Standing:
     if record.is_bound or record.is_placed:
         return Standing.ALLOCATED
     if record.promised_at:
-        return Standing.RESERVED
+        return Standing.RESERVED if covers(record.promised, task.requests) else Standing.GROWING
     if task.has_foreign_gate:
         return Standing.FOREIGN
     if task.has_our_gate and not task.opted_in:
@@ -113,6 +140,15 @@ def classify(record: Record) -> Standing:
     if record.put_off is not None:
         return Standing.PUT_OFF
     return Standing.RESTING if record.resting else Standing.WAITING
+
+
+def covers(promised: Mapping[str, int], requests: Mapping[str, int]) -> bool:
+    return promised is requests or all(amount <= promised.get(name, 0) for name, amount in requests.items())
+
+
+def beyond(requests: Mapping[str, int], promised: Mapping[str, int]) -> dict[str, int]:
+    """What is asked for and was not promised."""
+    return {name: more for name, amount in requests.items() if (more := amount - promised.get(name, 0)) > 0}
 
 
 def ask_of(requests: Mapping[str, int]) -> Ask:

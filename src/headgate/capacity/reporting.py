@@ -9,6 +9,7 @@ says ``reports.py``'s. ``control/reporting/`` performs it.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from enum import Enum
 from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
@@ -47,6 +48,14 @@ class _Usage(Protocol):
     def reserved(self) -> Amounts: ...
 
 
+class _Refusal(Protocol):
+    @property
+    def why(self) -> Enum: ...
+
+    @property
+    def message(self) -> str: ...
+
+
 class Books(Protocol):
     """What is asked of the engine (``queues.py``)."""
 
@@ -56,7 +65,11 @@ class Books(Protocol):
 
     def is_inqueue(self, namespace: str, name: str, /) -> bool: ...
 
+    def refusal(self, queue: str, /) -> _Refusal | None: ...
+
     def problems(self) -> Mapping[str, str]: ...
+
+    def moved(self) -> Iterable[str]: ...
 
     def changed_queues(self) -> Iterable[str]: ...
 
@@ -179,10 +192,13 @@ class Reporting:
 
     def step(self, now_s: float, now: str, most: int) -> list[Report | Make]:
         """``now``: the time of day as a wire timestamp, for conditions."""
+        for uid in self._books.moved():
+            self._census.moved(uid)
         for name in self._books.changed_queues():
             self._mark_queue(name, now_s)
         for entered in self._books.entered():
             self._mark_group(entered, now_s)
+        self._mark_touched(now_s)
         if not self._is_synced:
             return []
         found: list[Report | Make] = [*self._make(now_s, most)]
@@ -314,6 +330,7 @@ class Reporting:
         if looked is None:
             return None
         found, group, (queue, phase, counts, roles) = looked
+        refusal = self._books.refusal(queue) if phase == PENDING else None
         pending = [each for each in found.members.values() if each.doing is Doing.PENDING]
         said = conditions_of(
             group.min_member,
@@ -321,6 +338,7 @@ class Reporting:
             counts,
             roles,
             problem=self._books.problems().get(f"podgroup/{key[1]}/{key[2]}", ""),
+            refusal=None if refusal is None else (str(refusal.why.value), refusal.message),
             waits_for=queue if pending and all(each.is_gated for each in pending) else "",
         )
         wanted = reports.group_status(

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 
 from headgate.capacity.book import Book
-from headgate.capacity.record import Ask, Record, Standing, ask_of
+from headgate.capacity.record import IN_LINE, Ask, Record, Standing, ask_of
 from headgate.capacity.victims import Resident, Rules
 
 _Where = tuple[str, str]
@@ -35,7 +35,7 @@ def make_room(book: Book, rules: Rules, uid: str) -> Room | None:
     book.settle_all()
     record = book.records.get(uid)
     branch = None if record is None else book.tree.get(record.place)
-    if record is None or record.standing is not Standing.WAITING or branch is None or not branch.may_grant:
+    if record is None or record.standing not in IN_LINE or branch is None or not branch.may_grant:
         return None
     uids, ask = _unit_of(record)
     missing = _find_missing(book, record.place, ask)
@@ -57,8 +57,8 @@ def make_room(book: Book, rules: Rules, uid: str) -> Room | None:
 
 def _unit_of(record: Record) -> tuple[tuple[str, ...], Ask]:
     gang = record.gang
-    if gang is None:
-        return (record.task.uid,), ask_of(record.task.requests)
+    if gang is None or record.standing is Standing.GROWING:
+        return (record.task.uid,), ask_of(record.wanted)
     return ((), ()) if gang.entry is None else (gang.entry[2], gang.entry[1])
 
 

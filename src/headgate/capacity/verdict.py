@@ -53,12 +53,9 @@ class Shortage(msgspec.Struct, frozen=True):
     used: int
     limit: int
 
-    def describe(self) -> str:
+    def describe(self, taken: str = "in use or promised to others") -> str:
         asked, used, limit = (amount_text(self.resource, each) for each in (self.asked, self.used, self.limit))
-        return (
-            f"queue {self.blocker} has no room for {asked} {self.resource}: "
-            f"{used} of {limit} are in use or promised to others"
-        )
+        return f"queue {self.blocker} has no room for {asked} {self.resource}: {used} of {limit} are {taken}"
 
 
 NOBODY: Final = Shortage("", "", 0, 0, 0)

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+import msgspec
+
 from headgate.capacity.book import Book
 from headgate.capacity.groups import Gang
 from headgate.capacity.names import GATE
 from headgate.capacity.record import HELD, Ask, Record, Standing, ask_of
 from headgate.capacity.verdict import Held, Shortage, Why, held_by
+from headgate.capacity.views import ENQUEUED
+from headgate.kube.amounts import amount_text
 
 
 def find_reason(book: Book, record: Record) -> Held | None:
@@ -27,12 +33,32 @@ def find_reason(book: Book, record: Record) -> Held | None:
         return held_by(Why.PUT_OFF, queue, f"its gate could not be lifted: {record.put_off[1]}")
     gang = record.gang
     found = _find_in_group(gang, queue) if gang is not None else None
-    found = found or _find_in_queue(book, queue)
+    found = found or find_in_queue(book, queue)
     if found is not None:
         return found
+    if standing is Standing.GROWING:
+        return _grown(_measure(book, queue, record.ask or (), "in use or promised"), record)
     if gang is not None:
-        return _find_in_turn(book, gang, record)
-    return _measure(book, queue, ask_of(record.task.requests))
+        return _withdrawn(_find_in_turn(book, gang, record), record)
+    return _withdrawn(_measure(book, queue, book.ask_alone(record)), record)
+
+
+def _grown(held: Held, record: Record) -> Held:
+    """It was resized after the promise: it keeps what was promised, and asks for the rest like any other pod."""
+    promised, wanted = _listed(record.promised), _listed(record.task.requests)
+    text = f"it was promised {promised} and asks for {wanted} now: {held.message}"
+    return msgspec.structs.replace(held, message=text)
+
+
+def _withdrawn(held: Held, record: Record) -> Held:
+    if not record.withdrawal or held.why is not Why.FULL:
+        return held
+    text = f"{held.message}; {record.withdrawal}"
+    return msgspec.structs.replace(held, why=Why.LOST_TURN, message=text)
+
+
+def _listed(amounts: Mapping[str, int]) -> str:
+    return ", ".join(f"{amount_text(name, amount)} {name}" for name, amount in sorted(amounts.items())) or "nothing"
 
 
 def _find_in_group(gang: Gang, queue: str) -> Held | None:
@@ -47,7 +73,8 @@ def _find_in_group(gang: Gang, queue: str) -> Held | None:
     return None
 
 
-def _find_in_queue(book: Book, queue: str) -> Held | None:
+def find_in_queue(book: Book, queue: str) -> Held | None:
+    """Why this queue takes no pods at all."""
     branch = book.tree.get(queue)
     if branch is None:
         return held_by(Why.NO_QUEUE, queue, f"queue {queue} does not exist")
@@ -80,11 +107,27 @@ def _find_in_turn(book: Book, gang: Gang, record: Record) -> Held:
     return _measure(book, queue, ask)
 
 
-def _measure(book: Book, queue: str, ask: Ask) -> Held:
+def _measure(book: Book, queue: str, ask: Ask, taken: str = "in use or promised to others") -> Held:
     shortage = find_shortage(book, queue, ask)
+    if shortage is None and ENQUEUED in ask:
+        shortage = find_shortage(book, queue, ask, is_enqueue=True)
+        if shortage is not None:
+            return held_by(Why.FULL, queue, shortage.describe("in use, promised or set aside for groups"), shortage)
     if shortage is None:
         return held_by(Why.WAITING_TURN, queue, f"queue {queue} has room; its turn has not come yet")
-    return held_by(Why.FULL, queue, shortage.describe(), shortage)
+    return held_by(Why.FULL, queue, shortage.describe(taken), shortage)
+
+
+def why_withdrawn(book: Book, record: Record) -> str:
+    """In words, why the promise cannot be kept."""
+    held = _lost_turn(book, record)
+    if not held.resource:
+        return "what its gang was promised was taken back when a limit was lowered"
+    used, limit = (amount_text(held.resource, each) for each in (held.used, held.limit))
+    return (
+        f"what it was promised was taken back: queue {held.blocker} had {used} {held.resource} in use or promised, "
+        f"and its limit is {limit}"
+    )
 
 
 def _lost_turn(book: Book, record: Record) -> Held:
@@ -92,7 +135,7 @@ def _lost_turn(book: Book, record: Record) -> Held:
     for name in book.tree.path(queue):
         branch, account = book.tree.branches.get(name), book.ledger.account(name)
         for resource, limit in sorted(branch.limits.items()) if branch is not None else ():
-            asked = record.task.requests.get(resource, 0)
+            asked = record.promised.get(resource, 0)
             if asked and account.used(resource) > limit:
                 shortage = Shortage(name, resource, asked, account.used(resource), limit)
                 text = (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from headgate.capacity.ledger import Ledger
 from headgate.capacity.names import ROOT
 from headgate.capacity.order import Key, Order
@@ -9,6 +11,8 @@ from headgate.capacity.record import Ask
 from headgate.capacity.tree import Branch, Tree
 
 _NOWHERE = Branch("")
+ENQUEUED: Final = ("", 1)
+"""Part of an ask that has to leave room for groups which were let in, too. No resource has this name."""
 
 
 class PlainViews:
@@ -52,13 +56,16 @@ class GrantViews(PlainViews):
         return self._tree.branches.get(queue, _NOWHERE).may_grant
 
     def limited(self, queue: str) -> frozenset[str]:
-        return frozenset(self._tree.branches.get(queue, _NOWHERE).limits)
+        limits = self._tree.branches.get(queue, _NOWHERE).limits
+        return frozenset((*limits, ENQUEUED[0])) if limits else frozenset()
 
     def fits(self, queue: str, ask: Ask) -> bool:
         limits = self._tree.branches.get(queue, _NOWHERE).limits
         if not limits:
             return True
         account = self._ledger.account(queue)
+        if ENQUEUED in ask and any(name in limits and account.wanted(name) + more > limits[name] for name, more in ask):
+            return False
         for resource, amount in ask:
             limit = limits.get(resource)
             if limit is not None and account.used(resource) + amount > limit:

@@ -17,12 +17,12 @@ import msgspec
 
 from headgate.capacity.names import GATE, OPT_IN, STAMP
 from headgate.capacity.queues import Company, Held, Queues, Why
-from headgate.capacity.stamp import Stamp, write_stamp
+from headgate.capacity.stamp import Stamp, read_stamp, write_stamp
 from headgate.kube import conditions, gates
 from headgate.kube.exposition import Sample
 from headgate.kube.timestamps import format_micro_time
 from headgate.scheduling import events, telling
-from headgate.scheduling.effects import Effect, Result
+from headgate.scheduling.effects import Effect, RemoveStamp, Result
 from headgate.scheduling.lifting import Lifts
 from headgate.scheduling.pod import Pod
 from headgate.scheduling.queue import SchedulingQueue
@@ -72,6 +72,8 @@ class Admitting:
         self._enabled = queueing.enabled
         self._unsaid: dict[str, str] = {}
         self._refusals: dict[str, int] = {}
+        self._removing: dict[str, str] = {}  # stamps of promises that were taken back, until the API shows another
+        self._owed: list[Effect] = []
         self._releasing: Heap[str] = Heap()
         self._release_s = 0.0
         self._is_asked = False
@@ -82,7 +84,9 @@ class Admitting:
         """Whether a removal that was under way is confirmed by this."""
         if pod.scheduler_name not in self._names:
             return False
-        self.queues.task_applied(task_of(pod, enabled=self._enabled))
+        task = task_of(pod, enabled=self._enabled)
+        self.queues.task_applied(task)
+        self._owed += self._remove_stamp(pod, task.stamp)
         if GATE in pod.gates:
             if not self._enabled and pod.annotations.get(OPT_IN) == "true" and len(pod.gates) == 1:
                 self._releasing.put(pod.uid, (-pod.priority, pod.created_s, pod.namespace, pod.name))
@@ -99,6 +103,7 @@ class Admitting:
         self._lifts.forget(uid)
         self._unsaid.pop(uid, None)
         self._refusals.pop(uid, None)
+        self._removing.pop(uid, None)
         self._releasing.discard(uid)
 
     def ended(self, pod: Pod) -> None:
@@ -113,13 +118,38 @@ class Admitting:
 
     def step(self, now_s: float) -> list[Effect]:
         self._is_asked = False
-        effects: list[Effect] = [*self._lifts.due(now_s), *self._release(now_s)]
-        for grant in self.queues.admit(now_s, self._lifts.room):
+        effects, self._owed = self._owed, []
+        effects += [*self._lifts.due(now_s), *self._release(now_s)]
+        grants = self.queues.admit(now_s, self._lifts.room)
+        for uid in self.queues.withdrawn():
+            effects += self._withdrawn(uid)
+        for grant in grants:
             for uid in grant.uids:
                 effects += self._promise(uid, grant.queue, now_s)
         for uid in self.queues.stirred():
             effects += self._stir(uid, now_s)
+        self._queue.activate(self.queues.regrouped(), now_s)
         return effects
+
+    def _withdrawn(self, uid: str) -> Iterator[Effect]:
+        """A promise was taken back: its stamp goes, and so does the node that was kept for the pod. What the pod waits
+        for is told with the others whose turn is over."""
+        self._unsaid.pop(uid, None)
+        queued = self._queue.get(uid)
+        if queued is None:
+            return
+        pod = queued.pod
+        yield from self._remove_stamp(pod, read_stamp(pod.annotations.get(STAMP), uid))
+        self._queue.nominate(pod, "")
+        yield from self._said.promised(pod, "")
+
+    def _remove_stamp(self, pod: Pod, stamp: Stamp | None) -> Iterator[Effect]:
+        """As soon as the API shows it, once."""
+        if stamp is None or not self.queues.is_withdrawn(pod.uid, stamp):
+            self._removing.pop(pod.uid, None)
+        elif self._removing.get(pod.uid) != stamp.at:
+            self._removing[pod.uid] = stamp.at
+            yield RemoveStamp(pod, pod.annotations[STAMP])
 
     def _promise(self, uid: str, queue_name: str, now_s: float) -> Iterator[Effect]:
         queued = self._queue.get(uid)
@@ -142,8 +172,6 @@ class Admitting:
             return
         was_visible = queued.where is not Where.GATED
         held = self.queues.why(uid)
-        if held is not None and held.why is Why.LOST_TURN and not self._opted_in(queued.pod):
-            self.queues.unplaced(uid)  # there was no promise to keep
         if held is None:
             self._queue.event(events.of_queue_gate(events.GRANTED, uid), now_s)
             return

@@ -60,6 +60,13 @@ class LiftGate(msgspec.Struct, frozen=True, gc=False):
     stamp: str
 
 
+class RemoveStamp(msgspec.Struct, frozen=True, gc=False):
+    """Take this very stamp off the pod: what it proves was taken back. A stamp that was written since stays."""
+
+    pod: Pod
+    stamp: str
+
+
 class Bind(msgspec.Struct, frozen=True, gc=False):
     """Answered with ``Scheduler.bound``. ``instead``: what a plugin writes where others post a binding."""
 
@@ -97,4 +104,4 @@ class Say(msgspec.Struct, frozen=True):
     related: Pod | None = None
 
 
-Effect = Bind | LiftGate | Prepare | Write | SetStatus | Preempt | Say
+Effect = Bind | LiftGate | RemoveStamp | Prepare | Write | SetStatus | Preempt | Say

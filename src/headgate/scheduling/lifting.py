@@ -30,12 +30,14 @@ class _Lift(msgspec.Struct, eq=False):
     effect: LiftGate
     began_s: float
     retries: int = 0
+    is_renewed: bool = False
+    """Another stamp is to be written than the one that is under way."""
 
 
 class Lifts:
     def __init__(self) -> None:
         self._open: dict[str, _Lift] = {}
-        self._confirmed: set[str] = set()
+        self._confirmed: dict[str, str] = {}  # and the stamp that was written
         self._refused: dict[str, str] = {}
         self._later: Heap[str] = Heap()
 
@@ -62,8 +64,12 @@ class Lifts:
         return self._refused.get(uid, "")
 
     def begin(self, pod: Pod, stamp: str, now_s: float) -> LiftGate | None:
-        """The patch to send; nothing if it was asked for before."""
-        if pod.uid in self._open or pod.uid in self._confirmed:
+        """The patch to send; nothing if it was asked for before. Another stamp than the one under way goes out when
+        that is answered."""
+        under_way = self._open.get(pod.uid)
+        if under_way is not None and under_way.effect.stamp != stamp:
+            under_way.effect, under_way.is_renewed = LiftGate(pod, stamp), True
+        if under_way is not None or self._confirmed.get(pod.uid) == stamp:
             return None
         self._refused.pop(pod.uid, None)
         lift = self._open[pod.uid] = _Lift(LiftGate(pod, stamp), now_s)
@@ -74,13 +80,17 @@ class Lifts:
         lift = self._open.get(uid)
         if lift is None:
             return False
+        if lift.is_renewed and result is Result.DONE:
+            lift.is_renewed = False
+            self._later.put(uid, now_s)
+            return False
         if result in _AGAIN:
             self._later.put(uid, now_s + min(_FIRST_RETRY_S * 2.0**lift.retries, _LONGEST_RETRY_S))
             lift.retries += 1
             return False
         self.forget(uid)
         if result is Result.DONE:
-            self._confirmed.add(uid)
+            self._confirmed[uid] = lift.effect.stamp
         elif result is Result.REFUSED:
             self._refused[uid] = message
         return True
@@ -108,5 +118,5 @@ class Lifts:
         """The pod is gone, or has a node, or its gate is seen to be gone."""
         self._open.pop(uid, None)
         self._later.discard(uid)
-        self._confirmed.discard(uid)
+        self._confirmed.pop(uid, None)
         self._refused.pop(uid, None)

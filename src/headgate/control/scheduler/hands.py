@@ -21,7 +21,7 @@ from headgate.control.scheduler.eviction import preempt
 from headgate.control.scheduler.results import result_of
 from headgate.kube.resource import PODS
 from headgate.kube.timestamps import format_time
-from headgate.scheduling.effects import Bind, Effect, LiftGate, Preempt, Prepare, Say, SetStatus, Write
+from headgate.scheduling.effects import Bind, Effect, LiftGate, Preempt, Prepare, RemoveStamp, Say, SetStatus, Write
 from headgate.scheduling.meters import BIND, ERROR, SUCCESS
 from headgate.scheduling.pod import Pod
 from headgate.scheduling.scheduler import Scheduler
@@ -30,6 +30,8 @@ _STATUS_WORKERS: Final = 4
 _EVENTS_KEPT: Final = 16_384
 _AGAIN_S: Final = 1.0
 _NOT_YET: Final = (Outcome.LATER, Outcome.UNKNOWN)
+_UNSTAMPING_S: Final = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
+"""Waits between attempts to remove a stamp."""
 _BREATH_S: Final = 0.25
 """How long an Event waits for a moment without bindings: on a cluster that never rests it still gets its turn."""
 
@@ -53,6 +55,7 @@ class Hands:
         self._perform: Final[dict[type[Effect], Callable[[Any], None]]] = {
             Bind: self._start_binding,
             LiftGate: self._start_lifting,
+            RemoveStamp: self._start_unstamping,
             Prepare: self._start_preparing,
             Write: self._start_writing,
             SetStatus: self._keep_status,
@@ -153,6 +156,20 @@ class Hands:
         verdict = await self._writer.patch(PODS, pod.namespace, pod.name, pod.uid, _lifted(lift), "strategic")
         self.perform(self._scheduler.lifted(pod.uid, result_of(verdict), verdict.message, time.monotonic()))
         self._woken()
+
+    def _start_unstamping(self, removal: RemoveStamp) -> None:
+        self._beside(f"unstamp/{removal.pod.uid}", self._unstamp(removal))
+
+    async def _unstamp(self, removal: RemoveStamp) -> None:
+        """A stamp that outlives its promise counts again for whoever starts anew: so it is not given up soon."""
+        pod = removal.pod
+        path = f"/metadata/annotations/{STAMP.replace('/', '~1')}"
+        steps = [{"op": "test", "path": path, "value": removal.stamp}, {"op": "remove", "path": path}]
+        for wait_s in _UNSTAMPING_S:
+            verdict = await self._writer.patch_steps(PODS, pod.namespace, pod.name, pod.uid, steps)
+            if verdict.outcome not in _NOT_YET:
+                break
+            await asyncio.sleep(wait_s)
 
     # Everything else
 

@@ -1,0 +1,195 @@
+"""Promises that cannot be kept are taken back in order, and stand in no other pod's way."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from headgate.capacity.queues import Why
+from queueing import House, a_group, a_queue, a_task, amounts, stamped
+
+
+def at(number: int) -> str:
+    return f"2026-01-01T00:00:0{number}.000000Z"
+
+
+def under_a_parent() -> House:
+    """Queues ``t1`` of 5 CPU and ``t2`` under ``team``, and a pod of 5 CPU that was promised its share of ``t1``."""
+    house = House(a_queue("team", cpu=5), a_queue("t1", cpu=5, parent="team"), a_queue("t2", parent="team"))
+    house.show(stamped(a_task("large", "5", queue="t1"), "t1", at(1)))
+    return house
+
+
+def test_a_promise_larger_than_a_lowered_limit_is_taken_back_and_counts_nowhere() -> None:
+    house = under_a_parent()
+    house.show(a_queue("t1", cpu=4, parent="team"), a_task("own", "4", queue="t1", created_s=1))
+    house.show(a_task("sibling", "1", queue="t2", created_s=2))
+    assert house.admit() == ["own", "sibling"]
+    assert (house.use("t1"), house.use("team")) == ((0, 4000), (0, 5000))
+    assert house.queues.withdrawn() == ["u-large"]
+    assert house.why("large") is Why.LOST_TURN
+    assert house.message("large") == (
+        "queue t1 has no room for 5 cpu: 4 of 4 are in use or promised to others; "
+        "what it was promised was taken back: queue t1 had 5 cpu in use or promised, and its limit is 4"
+    )
+
+
+def test_a_promise_equal_to_the_limit_is_kept() -> None:
+    house = under_a_parent()
+    house.show(a_queue("t1", cpu=5, parent="team", weight=7))
+    assert (house.admit(), house.why("large"), house.use("team")) == ([], None, (0, 5000))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        a_queue("team", cpu=4),
+        a_queue("root", cpu=4),
+        a_queue("t1", cpu=5, parent="small"),
+        a_queue("t1", capability=amounts(cpu=9, memory=0), parent="team"),
+    ],
+    ids=["the parent's limit", "the root's limit", "another parent", "one resource of several"],
+)
+def test_a_limit_anywhere_on_the_path_counts(change: dict[str, object]) -> None:
+    house = House(a_queue("team", cpu=5), a_queue("t1", cpu=5, parent="team"), a_queue("small", cpu=4))
+    house.show(stamped(a_task("large", "5", queue="t1", requests={"memory": 1}), "t1", at(1)))
+    house.show(change)
+    house.admit()
+    assert house.queues.withdrawn() == ["u-large"]
+    assert (house.use("t1"), house.use("root")) == ((0, 0), (0, 0))
+
+
+def test_the_youngest_promises_go_first_and_smaller_ones_that_fit_stay() -> None:
+    house = House(a_queue("q", cpu=6), a_queue("free"))
+    for number, cpu in enumerate(("2", "3", "1"), 1):
+        house.show(stamped(a_task(f"p{number}", cpu, queue="q"), "q", at(number)))
+    house.show(a_queue("q", cpu=4))
+    house.admit()
+    assert house.queues.withdrawn() == ["u-p2"]
+    assert house.use("q") == (0, 3000)
+
+
+def test_a_gang_keeps_or_loses_its_minimum_as_one_and_is_promised_again_as_one() -> None:
+    house = House(a_queue("q", cpu=4), a_group("g", "q", minimum=2), a_group("h", "q", minimum=2))
+    for number, group in enumerate("ghgh"):
+        house.show(stamped(a_task(f"{number}-{group}", group=group), "q", at(1 if group == "g" else 2)))
+    house.show(a_queue("q", cpu=3))
+    house.admit()
+    assert sorted(house.queues.withdrawn()) == ["u-1-h", "u-3-h"]
+    house.show(a_queue("q", cpu=4))
+    assert house.admit() == ["1-h", "3-h"]
+
+
+def test_pods_on_nodes_keep_what_they_have_and_promises_beside_them_go() -> None:
+    house = House(a_queue("q", cpu=4), a_task("running", "3", queue="q", node_name="n1", gates=()))
+    house.show(stamped(a_task("promised", "1", queue="q"), "q", at(1)))
+    house.show(a_queue("q", cpu=2))
+    house.admit()
+    assert (house.queues.withdrawn(), house.use("q")) == (["u-promised"], (3000, 0))
+
+
+def test_a_stamp_that_was_taken_back_proves_nothing_and_a_new_one_does() -> None:
+    house = under_a_parent()
+    house.show(a_queue("t1", cpu=4, parent="team"))
+    house.admit()
+    old = stamped(a_task("large", "5", queue="t1"), "t1", at(1))
+    house.show(msgspec.structs.replace(old, priority=1))
+    assert house.use("t1") == (0, 0)
+    assert old.stamp is not None
+    assert house.queues.is_withdrawn("u-large", old.stamp)
+    house.show(a_queue("t1", cpu=5, parent="team"))
+    assert house.admit() == ["large"]
+    house.show(stamped(a_task("large", "5", queue="t1"), "t1", at(2)))
+    assert house.use("t1") == (0, 5000)
+
+
+def test_an_engine_that_starts_anew_takes_back_the_same_promises() -> None:
+    for order in ((0, 1), (1, 0)):
+        pods = [stamped(a_task(f"p{number}", "3", queue="q"), "q", at(number)) for number in (1, 2)]
+        house = House(*(pods[each] for each in order), a_queue("q", cpu=5), a_task("small", "2", queue="q"))
+        assert house.admit() == ["small"]
+        assert house.queues.withdrawn() == ["u-p2"]
+
+
+def test_the_stamp_of_a_pod_that_was_made_anew_is_no_promise() -> None:
+    task = a_task("p", "3", queue="q")
+    other = msgspec.structs.replace(task, uid="u-other", gates=(), stamp=None)
+    house = House(a_queue("q", cpu=3), stamped(task, "q", at(1)))
+    house.queues.task_removed("u-p")
+    house.show(other)
+    assert house.use("q") == (0, 0)
+    assert house.queues.why("u-other") is not None
+
+
+def test_a_promise_is_taken_back_for_another_reason_too() -> None:
+    """As for a pod of higher priority."""
+    house = House(a_queue("q", cpu=1), stamped(a_task("low", queue="q"), "q", at(1)))
+    house.show(a_task("high", queue="q", priority=10))
+    assert house.queues.take_back("u-low", "what it was promised is for a pod of higher priority")
+    assert house.admit() == ["high"]
+    assert not house.queues.take_back("u-low", "again")
+    assert house.message("low").endswith("; what it was promised is for a pod of higher priority")
+
+
+def test_what_was_promised_is_what_the_stamp_says_and_more_is_asked_for() -> None:
+    house = House(a_queue("team", cpu=10), a_queue("t1", parent="team"), a_queue("t2", parent="team"))
+    promised = stamped(a_task("grows", queue="t1"), "t1", at(1))
+    house.show(promised, msgspec.structs.replace(promised, requests={"cpu": 100_000}))
+    assert house.use("team") == (0, 1000)
+    assert house.why("grows") is Why.FULL
+    assert house.message("grows") == (
+        "it was promised 1 cpu and asks for 100 cpu now: "
+        "queue t1 has no room for 99 cpu: 1 of 10 are in use or promised"
+    )
+    house.show(a_task("sibling", "9", queue="t2"))
+    assert house.admit() == ["sibling"]
+    house.show(msgspec.structs.replace(promised, requests={"cpu": 1000}))
+    assert (house.why("grows"), house.use("team")) == (None, (0, 10_000))
+
+
+def test_more_than_was_promised_is_granted_in_turn() -> None:
+    house = House(a_queue("q", cpu=4))
+    promised = stamped(a_task("grows", queue="q"), "q", at(1))
+    house.show(promised, msgspec.structs.replace(promised, requests={"cpu": 3000}))
+    house.queues.stirred()
+    assert house.queues.position("u-grows") == 0
+    assert house.admit() == ["grows"]
+    assert (house.use("q"), house.why("grows")) == ((0, 3000), None)
+    assert house.queues.stirred() == ["u-grows"]
+
+
+def test_a_promise_that_was_resized_down_is_kept_until_the_pod_has_a_node() -> None:
+    house = House(a_queue("q", cpu=4))
+    promised = stamped(a_task("shrinks", "3", queue="q"), "q", at(1))
+    house.show(promised, msgspec.structs.replace(promised, requests={"cpu": 1000}))
+    assert (house.use("q"), house.why("shrinks")) == ((0, 3000), None)
+    house.placed("shrinks")
+    assert house.use("q") == (1000, 0)
+
+
+def test_a_resized_member_keeps_its_gang_from_being_tried_until_it_has_more() -> None:
+    house = House(a_queue("q", cpu=3), a_group("g", "q", minimum=2))
+    first, second = (stamped(a_task(name, group="g"), "q", at(1)) for name in ("m1", "m2"))
+    house.show(first, second, msgspec.structs.replace(second, requests={"cpu": 2000}))
+    company = house.queues.company("u-m1")
+    assert (company.uids, company.least) == (("u-m1",), 2)
+    assert house.admit() == ["m2"]
+    assert house.queues.company("u-m1").uids == ("u-m1", "u-m2")
+    assert house.use("q") == (0, 3000)
+
+
+def test_a_waiting_pod_that_is_resized_asks_for_what_it_needs_now() -> None:
+    house = House(a_queue("q", cpu=2), a_task("p", "1", queue="q"))
+    house.show(a_task("p", "3", queue="q"))
+    assert (house.admit(), house.why("p")) == ([], Why.FULL)
+    house.show(a_task("p", "2", queue="q"))
+    assert house.admit() == ["p"]
+
+
+def test_a_grant_for_the_time_of_an_attempt_does_not_grow() -> None:
+    house = House(a_queue("q", cpu=2), a_task("plain", "1", queue="q", opted_in=False))
+    assert house.admit() == ["plain"]
+    house.show(a_task("plain", "2", queue="q", opted_in=False))
+    assert house.use("q") == (0, 0)
+    assert house.admit() == ["plain"]
+    assert house.use("q") == (0, 2000)
