@@ -80,7 +80,7 @@ async def _start_jobs(plan: Plan, served: Served, stack: contextlib.AsyncExitSta
 
 async def _start_scheduler(plan: Plan, served: Served, stack: contextlib.AsyncExitStack) -> None:
     found = installed_plugins(_log.warning)
-    make = maker(default_configuration(SCHEDULERS, found), found, plan.features)
+    make = maker(default_configuration(SCHEDULERS, found), found, plan.features, all_wait=plan.all_wait)
     if isinstance(make, str):
         raise UpProblem(make)
     transport, board = served.client("headgate-scheduler"), served.meters.board

@@ -29,6 +29,17 @@ def gating_options(command: F) -> F:
     )(command)
 
 
+def waiting_option(command: F) -> F:
+    """The command gets ``all_wait``."""
+    return click.option(
+        "--wait-for-terminating",
+        "all_wait",
+        is_flag=True,
+        help="Pods of every profile wait for terminating pods that leave enough room, with a nominated node, before "
+        "they are called Unschedulable. Pods that go by queues or have Kueue's quota always do.",
+    )(command)
+
+
 def groups_option(command: F) -> F:
     """The command gets ``makes_groups``."""
     return click.option(

@@ -26,7 +26,7 @@ from headgate.cli.controllers import (
 )
 from headgate.cli.event_loop import loop_factory
 from headgate.cli.feature_gates import feature_gates_option
-from headgate.cli.gating import groups_option
+from headgate.cli.gating import groups_option, waiting_option
 from headgate.cli.job_options import job_options
 from headgate.cli.logs import log_options
 from headgate.cli.meters import Meters, metrics_option, show
@@ -105,6 +105,7 @@ class Order(msgspec.Struct, frozen=True):
     help=f"Serve pods with this schedulerName. May be repeated. [default: {_NAME}, or the file's profiles]",
 )
 @groups_option
+@waiting_option
 @job_options
 @click.option(
     "--takeover", is_flag=True, help="Serve a name, or give quota, even while its usual owner renews its Lease."
@@ -122,6 +123,7 @@ def command(
     leader_elect: bool | None,
     names: tuple[str, ...],
     makes_groups: bool,
+    all_wait: bool,
     job_settings: JobSettings,
     takeover: bool,
     dry_run: bool,
@@ -180,7 +182,7 @@ def command(
     if leader_elect is not None:
         election = msgspec.structs.replace(configuration.leader_election, leader_elect=leader_elect)
         configuration = msgspec.structs.replace(configuration, leader_election=election)
-    make = maker(configuration, found, features)
+    make = maker(configuration, found, features, all_wait=all_wait)
     if isinstance(make, str):
         give_up("run", make)
     access = access_or_give_up("run", kubeconfig or configuration.client_connection.kubeconfig, context)

@@ -59,9 +59,11 @@ def maker(
     features: Features,
     day: Callable[[], float] = time.time,
     spared: Collection[str] = BY_QUOTA,
+    *,
+    all_wait: bool = False,
 ) -> Make | str:
     """Makes schedulers of this configuration, each with plugins of its own; a text if a plugin will not be made.
-    ``day`` tells seconds since 1970; ``spared``: see ``scheduling/leaving.py``."""
+    ``day`` tells seconds since 1970; ``spared`` and ``all_wait``: see ``scheduling/leaving.py``."""
     makers: dict[str, Maker] = {**MAKERS, **{name: _foreign(build) for name, build in found.builders.items()}}
     readiness = features.pod_scheduling_readiness
     makers["SchedulingGates"] = lambda args, cluster: SchedulingGates(enabled=readiness)
@@ -70,7 +72,7 @@ def maker(
 
     def make(complain: Complain) -> Scheduler:
         metrics = Metrics(time.perf_counter, day=day)
-        return Scheduler(configuration, makers, complain, metrics, queueing, spared)
+        return Scheduler(configuration, makers, complain, metrics, queueing, spared, all_wait=all_wait)
 
     try:
         make(lambda problem: None)

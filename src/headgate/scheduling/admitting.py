@@ -70,7 +70,7 @@ class Admitting:
         self._day = queueing.day
         self._metrics = metrics
         self._enabled = queueing.enabled
-        self._unsaid: dict[str, str] = {}
+        self._unsaid: dict[str, tuple[str, str]] = {}  # reason and message
         self._refusals: dict[str, int] = {}
         self._removing: dict[str, str] = {}  # stamps of promises that were taken back, until the API shows another
         self._owed: list[Effect] = []
@@ -177,6 +177,8 @@ class Admitting:
             return
         self._queue.activate([uid], now_s)
         if was_visible and queued.where is Where.GATED:
+            self._queue.nominate(queued.pod, "")
+            yield from self._said.promised(queued.pod, "")
             yield from self.tell(queued.pod)
 
     def _opted_in(self, pod: Pod) -> bool:
@@ -234,10 +236,11 @@ class Admitting:
         return [effect for each in told if not self._lifts.is_open(each) for effect in self._say_now(each)]
 
     def _say_now(self, uid: str) -> Iterator[Effect]:
-        message = self._unsaid.pop(uid, None)
+        unsaid = self._unsaid.pop(uid, None)
         queued = self._queue.get(uid)
-        if message is not None and queued is not None and queued.where not in (Where.IN_FLIGHT, Where.GATED):
-            yield from self._said.failed(self._ungated(queued.pod), message)
+        if unsaid is not None and queued is not None and queued.where not in (Where.IN_FLIGHT, Where.GATED):
+            reason, message = unsaid
+            yield from self._said.failed(self._ungated(queued.pod), message, reason)
 
     def _ungated(self, pod: Pod) -> Pod:
         """As the watch will show it in a moment."""
@@ -271,14 +274,14 @@ class Admitting:
         """There is nothing to be said about the pod now, nor later about how it was before."""
         self._unsaid.pop(pod.uid, None)
 
-    def puts_off(self, pod: Pod, message: str) -> bool:
-        """Whether it is too early to call the pod unschedulable; it will be called so in time."""
+    def puts_off(self, pod: Pod, message: str, reason: str = conditions.UNSCHEDULABLE) -> bool:
+        """Whether it is too early to say why the pod has no node; it will be said in time."""
         self._unsaid.pop(pod.uid, None)
         if pod.scheduler_name not in self._names:
             return False
         if not any(map(self._lifts.is_open, (pod.uid, *self.queues.minimum(pod.uid)))):
             return False
-        self._unsaid[pod.uid] = message
+        self._unsaid[pod.uid] = reason, message
         return True
 
     def tell(self, pod: Pod) -> Iterator[Effect]:

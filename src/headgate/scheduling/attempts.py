@@ -17,14 +17,14 @@ from headgate.capacity.queues import Company
 from headgate.kube import conditions
 from headgate.kube.timestamps import format_time
 from headgate.scheduling import events, telling
-from headgate.scheduling.admitting import Admitting
+from headgate.scheduling.admitting import WAITING_FOR_QUEUE, Admitting
 from headgate.scheduling.bindings import Bindings, Failure, Step, Way
 from headgate.scheduling.cluster import Cluster
 from headgate.scheduling.contract import Placement, Rejection, Unplaced
 from headgate.scheduling.cycle import Cycle
 from headgate.scheduling.effects import Effect, Result
 from headgate.scheduling.events import Event
-from headgate.scheduling.leaving import WAITING_FOR_ROOM
+from headgate.scheduling.leaving import WAITING_FOR_ROOM, Room
 from headgate.scheduling.metrics import ERROR, SCHEDULED, UNSCHEDULABLE, Metrics
 from headgate.scheduling.plugins.queue_allocation import QueueAllocation
 from headgate.scheduling.pod import Pod
@@ -32,7 +32,7 @@ from headgate.scheduling.preempting import Preempting
 from headgate.scheduling.profile import Team
 from headgate.scheduling.queue import SchedulingQueue
 from headgate.scheduling.queued import Queued
-from headgate.scheduling.together import Together, place_together
+from headgate.scheduling.together import OwnPromises, Together, Waiting, place_together, wait_together
 
 _GATES: Final = "SchedulingGates"
 _LEAVING: Final = "TerminatingPods"
@@ -99,18 +99,7 @@ class Attempts:
         room = self._cluster.leaving.find(pod, self._cycles[pod.scheduler_name], now_s)
         if room is None:
             return None
-        by = "" if room.last.gone_by_s is None else f" by {format_time(room.last.gone_by_s)}"
-        message = (
-            f"{unplaced.message} Node {room.node_name} will have room when pods that terminate there are gone{by}."
-        )
-        again = Rejection(_LEAVING, message, look_again_s=room.until_s - now_s)
-        return msgspec.structs.replace(
-            unplaced,
-            message=message,
-            rejections=(*unplaced.rejections, again),
-            promise=room.node_name,
-            awaits_room=True,
-        )
+        return _awaits(unplaced, room.node_name, _will_have_room(room), room.until_s - now_s)
 
     def _attempt_together(self, queued: Queued[Pod], company: Company, now_s: float) -> list[Effect]:
         """Whoever of a group comes up first takes others along until enough of them have nodes; or none gets one."""
@@ -124,8 +113,17 @@ class Attempts:
                     yield each.pod
 
         asked, name, clock = members(), queued.pod.scheduler_name, self._metrics.clock
+        own = OwnPromises(self._queue.nominations, company.uids)
         began_s = clock()
-        outcome = place_together(self._cycles[name], asked, company)
+        outcome = place_together(self._cycles[name], asked, company, own)
+        if not isinstance(outcome, Together):
+            for _ in asked:  # whoever is left waits with them, and need not ask the same again
+                pass
+        waiting = None
+        if isinstance(outcome, Unplaced) and outcome.rejections and not outcome.is_error:
+            pods = [each.pod for each in taken.values()]
+            waiting = wait_together(self._cycles[name], self._cluster.leaving, pods, company, own, now_s)
+        own.restore()
         took_s = (clock() - began_s) / max(len(taken), 1)
         effects: list[Effect] = []
         if isinstance(outcome, Together):
@@ -133,20 +131,28 @@ class Attempts:
                 self._metrics.decided(took_s)
                 self._conditions.forget(uid)
                 begun = self._bindings.begin(taken[uid], self._teams[name], node_name, now_s)
-                effects += self.carry_out(begun, now_s)
+                effects += self.carry_out(begun, now_s) + self._crowd_out(taken[uid].pod, node_name, now_s)
             left = [each for each in {**taken, queued.uid: queued}.values() if each.uid not in outcome.nodes]
             return effects + [effect for each in left for effect in self._attempt_alone(each, now_s)]
-        for _ in asked:  # whoever is left waits with them, and need not ask the same again
-            pass
         for each in taken.values():
             if outcome is None:
                 # Some of them must not be tried now. When they may be, they take these along.
                 self._queue.fail(each, (_NOT_WHOLE,), now_s)
+                effects += self._stop_waiting(each.pod)
             else:
                 self._metrics.decided(took_s)
                 self._metrics.attempted(ERROR if outcome.is_error else UNSCHEDULABLE, name, took_s)
-                effects += self._unplaced(each, outcome, now_s)
+                found = outcome if waiting is None else _of_member(each.uid, outcome, waiting, now_s)
+                effects += self._unplaced(each, found, now_s)
         return effects
+
+    def _stop_waiting(self, pod: Pod) -> list[Effect]:
+        """The group is not whole any more: the room that this pod waits for is free for others."""
+        if self._conditions.reason(pod) != WAITING_FOR_ROOM:
+            return []
+        self._queue.nominate(pod, "")
+        withdrawn = self._conditions.promised(pod, "")
+        return [*withdrawn, *self._conditions.waiting(pod, WAITING_FOR_QUEUE, _NOT_WHOLE.reason)]
 
     def _attempt_alone(self, queued: Queued[Pod], now_s: float) -> list[Effect]:
         """The group can do without this one, if the others did set out."""
@@ -199,9 +205,10 @@ class Attempts:
         reason = reason or (conditions.UNSCHEDULABLE if rejections else conditions.SCHEDULER_ERROR)
         is_shortage = reason == conditions.UNSCHEDULABLE
         makes_room = is_shortage and self._preempting.is_making_room(pod, now_s)
-        if makes_room or reason == WAITING_FOR_ROOM:
+        if makes_room:
             self._admitting.hold_back(pod)
-        too_early = makes_room or (is_shortage and self._admitting.puts_off(pod, message))
+        says = is_shortage or reason == WAITING_FOR_ROOM
+        too_early = makes_room or (says and self._admitting.puts_off(pod, message, reason))
         told = self._conditions.failed(pod, message, reason, nominated_node=promise, too_early=too_early)
         return [*told, telling.failed(pod, message)]
 
@@ -303,6 +310,32 @@ class Attempts:
         self._reached(way, now_s)
         return [*written, telling.scheduled(way.pod, node_name)]
 
+    def room_changed(self, node_name: str, now_s: float) -> None:
+        """The node, or the time that pods on it have to end, changed: pods that wait for room there look again."""
+        self._look_again(self._queue.nominations.on_node(node_name), now_s)
+
+    def company_changed(self, uids: Iterable[str], now_s: float) -> None:
+        """A pod of a group is gone: the others may wait in vain."""
+        queued = [self._queue.get(uid) for uid in uids]
+        self._look_again([each.pod for each in queued if each is not None], now_s)
+
+    def _look_again(self, pods: Iterable[Pod], now_s: float) -> None:
+        waiting = [each.uid for each in pods if self._conditions.reason(each) == WAITING_FOR_ROOM]
+        self._queue.activate(waiting, now_s)
+
+    def terminates(self, pod: Pod, now_s: float) -> None:
+        """A pod begins to terminate: to pods that wait for terminating pods it is as if it had gone, unless they were
+        promised another node already."""
+        leaving = self._cluster.leaving
+        if pod.is_daemon or not leaving.has_waiters:
+            return
+        event = Event(events.ASSIGNED_POD, events.DELETE, old=pod)
+        self._queue.event(
+            event,
+            now_s,
+            lambda each: leaving.awaits(each) and self._conditions.reason(each) != WAITING_FOR_ROOM,
+        )
+
     # What is measured
 
     def _reached(self, way: Way, now_s: float) -> None:
@@ -313,3 +346,31 @@ class Attempts:
 
     def _missed(self, way: Way, result: str, now_s: float) -> None:
         self._metrics.attempted(result, way.pod.scheduler_name, now_s - way.since_s)
+
+
+def _will_have_room(room: Room) -> str:
+    by = "" if room.last.gone_by_s is None else f" by {format_time(room.last.gone_by_s)}"
+    return f"Node {room.node_name} will have room when pods that terminate there are gone{by}."
+
+
+def _awaits(unplaced: Unplaced, node_name: str, what: str, look_again_s: float) -> Unplaced:
+    message = f"{unplaced.message} {what}"
+    again = Rejection(_LEAVING, message, look_again_s=look_again_s)
+    return msgspec.structs.replace(
+        unplaced,
+        message=message,
+        rejections=(*unplaced.rejections, again),
+        promise=node_name,
+        awaits_room=True,
+    )
+
+
+def _of_member(uid: str, outcome: Unplaced, waiting: Waiting, now_s: float) -> Unplaced:
+    """What is found for one pod of a group that waits for terminating pods: all of it looks again when the first of
+    them are overdue. A pod that the group can do without, and that gets no node even then, is a shortage."""
+    node_name, room = waiting.nodes.get(uid), waiting.rooms.get(uid)
+    if node_name is None:
+        return waiting.unplaced[uid]
+    kept = f"Node {node_name} is kept for it until pods that terminate have left room for the rest of its group."
+    what = kept if room is None else _will_have_room(room)
+    return _awaits(outcome, node_name, what, waiting.until_s - now_s)

@@ -6,13 +6,15 @@ told so, and looks at everything anew, which is then the cheaper way. One entry 
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 import msgspec
 
 from headgate.scheduling.pod import Pod
 
 _KEPT: Final = 8192
+
+Entry = TypeVar("Entry")
 
 
 class Change(msgspec.Struct, frozen=True, gc=False):
@@ -27,22 +29,22 @@ class Change(msgspec.Struct, frozen=True, gc=False):
     relabels: bool = True
 
 
-class ChangeLog:
+class ChangeLog(Generic[Entry]):
     def __init__(self, kept: int = _KEPT) -> None:
         self._kept = kept
-        self._entries: list[Change] = []
+        self._entries: list[Entry] = []
         self._first = 0
 
     @property
     def position(self) -> int:
         return self._first + len(self._entries)
 
-    def add(self, change: Change) -> None:
+    def add(self, change: Entry) -> None:
         self._entries.append(change)
         if len(self._entries) > 2 * self._kept:
             del self._entries[: self._kept]
             self._first += self._kept
 
-    def since(self, position: int) -> list[Change] | None:
+    def since(self, position: int) -> list[Entry] | None:
         """``None``: too long ago to tell."""
         return self._entries[position - self._first :] if position >= self._first else None

@@ -37,13 +37,14 @@ class Part(Protocol):
 
 
 class Cluster:
-    def __init__(self, capacity: int = 64, spared: Collection[str] = ()) -> None:
-        """``spared``: labels of pods that are no shortage while room is being left (``leaving.py``)."""
+    def __init__(self, capacity: int = 64, spared: Collection[str] = (), waiting: Collection[str] = ()) -> None:
+        """Pods with a label in ``spared``, and pods of the schedulers in ``waiting``, are no shortage while room is
+        being left (``leaving.py``)."""
         self.matrix = NodeMatrix(capacity)
         self.namespaces = Namespaces()
         self.budgets = Budgets()
         self.preemptions = Preemptions()
-        self.leaving = Leaving(spared)
+        self.leaving = Leaving(spared, waiting)
         self.victim_rules: dict[str, VictimRule] = {}
         self.selectors = Selectors()
         self.storage = Storage()

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, Protocol, runtime_checkable
 import msgspec
 
 from headgate.scheduling import effects
-from headgate.scheduling.changes import Change
+from headgate.scheduling.changes import Change, ChangeLog
 from headgate.scheduling.columns import Ints, Rows
 from headgate.scheduling.effects import Write
 from headgate.scheduling.labels import Mask
@@ -262,6 +262,10 @@ class Ground(Protocol):
 
     def question(self, pod: Pod, /) -> tuple[Hashable, bool]:
         """What stands for all that is asked of nodes for this pod, and whether answers look at other nodes as well."""
+
+    @property
+    def promise_log(self) -> ChangeLog[str]:
+        """The nodes whose promises changed, in order."""
 
     @property
     def epoch(self) -> Hashable:

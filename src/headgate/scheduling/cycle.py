@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 
 from headgate.scheduling import fit_error
+from headgate.scheduling.changes import ChangeLog
 from headgate.scheduling.columns import Ints, Rows
 from headgate.scheduling.contract import (
     Ends,
@@ -165,7 +166,7 @@ class Cycle:
         if row is not None:
             return Placement(matrix.name(row), row, number)
         if standing.unplaced is None or standing.unplaced[0] != denied:
-            standing.unplaced = denied, self._explain(standing.question.shape, order, bits)
+            standing.unplaced = dict(denied), self._explain(standing.question.shape, order, bits)
         return standing.unplaced[1]
 
     def _explain(self, shape: Shape, order: Orders, bits: Ints) -> Unplaced:
@@ -216,7 +217,7 @@ class Cycle:
         found = filter_rows(question.filters, shape, matrix, rows)
         order = np.full(len(rows), PASSES, np.int8) if found is None else found[0]
         bits = np.zeros(len(rows), np.int64) if found is None else found[1].copy()
-        for row, why in self._promised.denied(pod, question, {}).items():
+        for row, why in self._promised.denied_among(pod, question, rows.tolist()).items():
             order[rows == row], bits[rows == row] = why
         left = rows[order == PASSES]
         total = np.zeros(len(left), np.int64)
@@ -277,8 +278,12 @@ class Cycle:
         return (self._key(pod), stamps), isinstance(question, Question) and bool(question.judges)
 
     @property
+    def promise_log(self) -> ChangeLog[str]:
+        return self._promised.log
+
+    @property
     def epoch(self) -> Hashable:
-        return self.matrix.log.position, self._promised.moves
+        return self.matrix.log.position, self._promised.log.position
 
     # -- saying why ---------------------------------------------------------------------------------------------------
 

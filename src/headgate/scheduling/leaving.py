@@ -1,9 +1,13 @@
-"""Pods that were told to end and still have time to: the room that they leave is soon there, and need not be bought.
+"""Terminating pods: the room that they leave is soon there, and need not be bought.
 
-Quota that is given on as soon as its holders terminate (KEP-6143) lets pods in whose room is not there yet. Such a pod
-is promised the node where it fits once those are gone (:meth:`Leaving.find`), beside all that were promised the same
-before, and is not called a shortage until their time is over. Who is waited for in this way is told by labels
-(``awaits``); all other pods are treated as kube-scheduler does. What is then said of the pod is ``attempts.py``'s.
+A queue's share, and Kueue's quota with KEP-6143, is free as soon as its holder terminates. The next pod is let in then,
+and finds no room on a node yet. It is promised the node where it fits once the terminating pods are gone
+(:meth:`Leaving.find`), beside all pods that were promised the same before, and is not called a shortage until those are
+overdue. That is done for pods of profiles that go by queues, for pods with one of some labels, and, if the user asks
+for it, for all pods; other pods are treated as kube-scheduler does. What is then said of the pod is ``attempts.py``'s.
+
+A search costs what changed since the last one for a pod of the same kind: a node where such a pod would not fit is not
+looked at again before something changes there.
 """
 
 from __future__ import annotations
@@ -14,8 +18,10 @@ from typing import Final
 
 import msgspec
 
+from headgate.scheduling.changes import ChangeLog
 from headgate.scheduling.contract import Ground
 from headgate.scheduling.pod import Pod
+from headgate.waiting.heap import Heap
 
 WAITING_FOR_ROOM: Final = "WaitingForTerminatingPods"
 """The reason that hides a pod from autoscalers while the room that it fits in is being left."""
@@ -23,6 +29,7 @@ LATE_S: Final = 3.0
 """A deletion timestamp is cut to whole seconds, and who uses all of his time is shown as gone a moment after it."""
 
 _KINDS: Final = 64
+_NEVER: Final = -1
 
 
 class Room(msgspec.Struct, frozen=True):
@@ -38,19 +45,34 @@ class _Leaver(msgspec.Struct, frozen=True):
     until_s: float
 
 
+class _Candidates:
+    """The nodes where a pod of one kind may fit, those first where a pod leaves first; as of a position in each log."""
+
+    __slots__ = ("changes", "left", "nodes", "promises")
+
+    def __init__(self) -> None:
+        self.nodes: Heap[str] = Heap()
+        self.changes = self.promises = self.left = _NEVER
+
+
 class Leaving:
-    def __init__(self, labels: Collection[str] = ()) -> None:
-        """``labels``: pods that have one of these are spared being called a shortage."""
+    def __init__(self, labels: Collection[str] = (), schedulers: Collection[str] = ()) -> None:
+        """Pods that have one of these labels, or name one of these schedulers, wait for terminating pods."""
         self._labels = tuple(labels)
+        self._schedulers = frozenset(schedulers)
         self._by_node: dict[str, dict[str, _Leaver]] = {}
         self._node_of: dict[str, str] = {}
-        self._vain: OrderedDict[Hashable, dict[str, Hashable]] = OrderedDict()
+        self._log: ChangeLog[str] = ChangeLog()
+        self._kinds: OrderedDict[Hashable, _Candidates] = OrderedDict()
 
     def applied(self, pod: Pod, until_s: float) -> None:
-        """A pod on a node was told to end by then."""
+        """A pod on a node has to be gone by then."""
+        if pod.is_daemon:
+            return  # its successor takes the room
         self.removed(pod.uid)
         self._by_node.setdefault(pod.node_name, {})[pod.uid] = _Leaver(pod, until_s + LATE_S)
         self._node_of[pod.uid] = pod.node_name
+        self._log.add(pod.node_name)
 
     def removed(self, uid: str) -> None:
         node = self._node_of.pop(uid, None)
@@ -59,53 +81,82 @@ class Leaving:
             del there[uid]
             if not there:
                 del self._by_node[node]
+            self._log.add(node)
+
+    def until_s(self, uid: str) -> float | None:
+        """By when a terminating pod has to be gone."""
+        node = self._node_of.get(uid)
+        return None if node is None else self._by_node[node][uid].until_s
+
+    @property
+    def has_waiters(self) -> bool:
+        """Whether there are pods that wait for terminating pods, for all that is known."""
+        return bool(self._schedulers or self._labels)
 
     def awaits(self, pod: Pod) -> bool:
-        return bool(self._by_node) and any(name in pod.labels for name in self._labels)
+        """Whether the pod is one that waits for terminating pods."""
+        return pod.scheduler_name in self._schedulers or any(name in pod.labels for name in self._labels)
 
     def find(self, pod: Pod, ground: Ground, now_s: float) -> Room | None:
-        """Where the pod, which fits nowhere, would fit when some of those are gone; the node it was promised first,
-        and then where somebody leaves first."""
-        if not self.awaits(pod):
+        """Where the pod, which fits nowhere, would fit when terminating pods are gone; the node it was promised first,
+        and then where a pod leaves first."""
+        if not self._by_node or not self.awaits(pod):
             return None
-        in_time = {name: self._in_time(name, now_s) for name in self._by_node}
         mine = ground.promised_node(pod)
-        names = sorted((name for name, there in in_time.items() if there), key=lambda name: _order(name, mine, in_time))
-        promised = ground.promised(pod) if names else {}
-        key, looks_around = ground.question(pod) if names else (None, False)
-        vain = self._memory((key, pod.priority))
-        matrix = ground.matrix
-        for name in names:
-            row = matrix.row_of(name)
-            if row is None:
+        room = self._look(pod, mine, self._in_time(mine, now_s), ground)
+        if room is not None:
+            return room
+        nodes = self._candidates(pod, ground).nodes
+        while (first := nodes.first()) is not None:
+            (until_s, _), name = first
+            there = self._in_time(name, now_s)
+            if there and there[0].until_s != until_s:  # those before are overdue
+                nodes.put(name, (there[0].until_s, name))
                 continue
-            there = in_time[name]
-            changes = matrix.log.position if looks_around else matrix.moves[row]
-            stamp = changes, promised.get(row), len(there)
-            if vain.get(name) == stamp:
-                continue
-            last = _last_to_leave(pod, row, there, ground)
-            if last is not None:
-                return Room(name, last.until_s, last.pod)
-            vain[name] = stamp
+            room = None if name == mine else self._look(pod, name, there, ground)
+            if room is not None:
+                return room
+            nodes.discard(name)
         return None
+
+    def _look(self, pod: Pod, node: str, there: Sequence[_Leaver], ground: Ground) -> Room | None:
+        row = ground.matrix.row_of(node) if there else None
+        last = None if row is None else _last_to_leave(pod, row, there, ground)
+        return None if last is None else Room(node, last.until_s, last.pod)
 
     def _in_time(self, node: str, now_s: float) -> Sequence[_Leaver]:
         """Those that are not overdue, the first to leave first."""
-        there = (each for each in self._by_node[node].values() if each.until_s > now_s)
+        there = (each for each in self._by_node.get(node, {}).values() if each.until_s > now_s)
         return sorted(there, key=lambda each: (each.until_s, each.pod.key))
 
-    def _memory(self, kind: Hashable) -> dict[str, Hashable]:
-        """By node, as what it was looked at in vain for pods of a kind."""
-        found = self._vain.setdefault(kind, {})
-        self._vain.move_to_end(kind)
-        if len(self._vain) > _KINDS:
-            self._vain.popitem(last=False)
+    def _candidates(self, pod: Pod, ground: Ground) -> _Candidates:
+        question, looks_around = ground.question(pod)
+        kind = question, pod.priority
+        found = self._kinds.setdefault(kind, _Candidates())
+        self._kinds.move_to_end(kind)
+        if len(self._kinds) > _KINDS:
+            self._kinds.popitem(last=False)
+        for name in self._changed(found, ground, looks_around):
+            leavers = self._by_node.get(name)
+            if leavers is None:
+                found.nodes.discard(name)
+            else:
+                found.nodes.put(name, (min(each.until_s for each in leavers.values()), name))
         return found
 
-
-def _order(name: str, mine: str, in_time: dict[str, Sequence[_Leaver]]) -> tuple[bool, float, str]:
-    return name != mine, in_time[name][0].until_s, name
+    def _changed(self, found: _Candidates, ground: Ground, looks_around: bool) -> Collection[str]:
+        """The nodes where something changed since this was last asked: all that pods leave, if too much did."""
+        matrix, promises = ground.matrix, ground.promise_log
+        left, promised = self._log.since(found.left), promises.since(found.promises)
+        changes = matrix.log.since(found.changes)
+        moved = looks_around and found.changes != matrix.log.position
+        found.left, found.promises, found.changes = self._log.position, promises.position, matrix.log.position
+        if left is None or promised is None or changes is None or moved:
+            return tuple(self._by_node)
+        rows = (matrix.name(each.row) for each in changes)
+        # A pod that got a node does not count any more on the one that it was promised.
+        freed = (ground.promised_node(each.pod) for each in changes if each.pod is not None)
+        return dict.fromkeys((*left, *promised, *rows, *freed)).keys()
 
 
 def _last_to_leave(pod: Pod, row: int, there: Sequence[_Leaver], ground: Ground) -> _Leaver | None:

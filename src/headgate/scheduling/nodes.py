@@ -41,7 +41,7 @@ class NodeMatrix:
         self.images = ImageIndex()
         self.terms = CarriedTerms()
         self.volumes = VolumeUse()
-        self.log = ChangeLog()
+        self.log: ChangeLog[Change] = ChangeLog()
         self.is_node: NDArray[np.bool_] = np.zeros(capacity, np.bool_)
         self.unschedulable: NDArray[np.bool_] = np.zeros(capacity, np.bool_)
         self.taint_set: NDArray[np.int32] = np.zeros(capacity, np.int32)

@@ -7,9 +7,10 @@ if they ran there. Making room, and writing the promise down, is preemption's bu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Generic
 
+from headgate.scheduling.changes import ChangeLog
 from headgate.scheduling.queued import P
 
 
@@ -17,11 +18,16 @@ class Nominations(Generic[P]):
     def __init__(self) -> None:
         self._by_node: dict[str, dict[str, P]] = {}
         self._node_of: dict[str, str] = {}
-        self.moves = 0
-        """Moves with every promise that is made or taken back."""
+        self.log: ChangeLog[str] = ChangeLog()
+        """The nodes whose promises changed, in order: one entry per promise that is made or taken back."""
 
     def __len__(self) -> int:
         return len(self._node_of)
+
+    @property
+    def moves(self) -> int:
+        """Moves with every promise that is made or taken back."""
+        return self.log.position
 
     def on_node(self, node: str) -> Sequence[P]:
         """In the order in which they were promised it."""
@@ -38,20 +44,31 @@ class Nominations(Generic[P]):
         """Instead of any earlier promise; an empty node takes it back."""
         self.forget(pod.uid)
         if node:
-            self.moves += 1
+            self.log.add(node)
             self._node_of[pod.uid] = node
             self._by_node.setdefault(node, {})[pod.uid] = pod
 
+    def set_aside(self, uids: Iterable[str]) -> dict[str, tuple[P, str]]:
+        """Take back what these were promised; returns it by uid, so that it can be promised again."""
+        found = {uid: (self._by_node[node][uid], node) for uid in uids if (node := self._node_of.get(uid)) is not None}
+        for uid in found:
+            self.forget(uid)
+        return found
+
     def updated(self, old: P, new: P) -> None:
         """A pod that never named a node keeps what it was promised here: the promise may not be written yet."""
-        kept = self._node_of.get(new.uid, "") if not old.nominated_node else ""
-        self.promise(new, new.nominated_node or kept)
+        before = self._node_of.get(new.uid, "")
+        node = new.nominated_node or ("" if old.nominated_node else before)
+        if node and node == before and old.shape is new.shape and old.priority == new.priority:
+            self._by_node[node][new.uid] = new  # counts as it did
+        else:
+            self.promise(new, node)
 
     def forget(self, uid: str) -> None:
         node = self._node_of.pop(uid, None)
         if node is None:
             return
-        self.moves += 1
+        self.log.add(node)
         there = self._by_node[node]
         del there[uid]
         if not there:

@@ -64,6 +64,8 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     """Kind and name of the controller, if it is one whose selector says what the pod's siblings are."""
     grace_s: float = GRACE_S
     """How long it may take to go once it was told to."""
+    is_daemon: bool = False
+    """Whether a DaemonSet controls it: then the next pod of that DaemonSet takes its place on the node."""
     gone_by_s: float | None = None
     """By when it has to be gone, in seconds since 1970, if it was told to go: its deletion timestamp."""
 
@@ -114,6 +116,7 @@ def _read(wire: Mapping[str, Any], shapes: Shapes, annotations: Collection[str])
         disruption=_read_disruption(status.get("conditions")),
         owner=_read_owner(metadata.get("ownerReferences") or ()),
         grace_s=GRACE_S if (grace_s := spec.get("terminationGracePeriodSeconds")) is None else float(grace_s),
+        is_daemon=_is_daemon(metadata.get("ownerReferences") or ()),
         gone_by_s=None if isinstance(gone_by, str) else float(gone_by),
     )
 
@@ -124,6 +127,10 @@ def _read_owner(references: Iterable[Mapping[str, Any]]) -> tuple[str, str] | No
             is_known = (each.get("apiVersion"), each.get("kind")) in _SELECTING_OWNERS
             return (intern(each["kind"]), intern(each["name"])) if is_known else None
     return None
+
+
+def _is_daemon(references: Iterable[Mapping[str, Any]]) -> bool:
+    return any(each.get("controller") and each.get("kind") == "DaemonSet" for each in references)
 
 
 def _picked(annotations: Mapping[str, str] | None, wanted: Collection[str]) -> Mapping[str, str]:

@@ -1,29 +1,33 @@
 """Room that was promised: whom a pod has to fit beside on which nodes, although they do not run there yet.
 
 Pods of equal or higher priority that were promised a node count as if they ran there. Where a pod would not fit beside
-them it is denied the node; that is found out by a trial, and kept until the node or the promises on it change. Who was
-promised what is ``nominations.py``'s.
+them it is denied the node; that is found out by a trial, and kept until the node or the promises on it change. What
+changed is read from two logs, so that an attempt costs what changed since the last one and not all promises there are.
+Who was promised what is ``nominations.py``'s.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
-from typing import Protocol
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, Protocol
 
+from headgate.scheduling.changes import ChangeLog
 from headgate.scheduling.nodes import NodeMatrix
 from headgate.scheduling.pod import Pod
 from headgate.scheduling.question import Question
 from headgate.scheduling.trial import NodeTrial, Rejected
 
-Denials = dict[int, tuple[Hashable, Rejected | None]]
-"""By row, what was found out for one question, and when that holds."""
+_PRIORITIES: Final = 8
+_NEVER: Final = -1
+_NO_PROMISES: Final[ChangeLog[str]] = ChangeLog()
 
 
 class Promises(Protocol):
     """Pods that were promised a node where room is being made (``scheduling/nominations.py``)."""
 
     @property
-    def moves(self) -> int: ...
+    def log(self) -> ChangeLog[str]: ...
 
     def nodes(self) -> Sequence[str]: ...
 
@@ -32,14 +36,41 @@ class Promises(Protocol):
     def node_of(self, uid: str, /) -> str | None: ...
 
 
+class _Denied:
+    """What pods of one priority are denied, as of a position in each log. Mutable: it is brought up to date."""
+
+    __slots__ = ("changes", "promises", "rows")
+
+    def __init__(self) -> None:
+        self.changes = _NEVER
+        self.promises = _NEVER
+        self.rows: dict[int, Rejected] = {}
+
+
+class Denials:
+    """What was found out for one question, by the priority of the pods that ask it."""
+
+    def __init__(self) -> None:
+        self._of: OrderedDict[int, _Denied] = OrderedDict()
+
+    def of(self, priority: int) -> _Denied:
+        found = self._of.get(priority)
+        if found is None:
+            found = self._of[priority] = _Denied()
+            if len(self._of) > _PRIORITIES:
+                self._of.popitem(last=False)
+        self._of.move_to_end(priority)
+        return found
+
+
 class PromisedRoom:
     def __init__(self, matrix: NodeMatrix, promises: Promises | None) -> None:
         self._matrix = matrix
         self._promises = promises
 
     @property
-    def moves(self) -> int:
-        return 0 if self._promises is None else self._promises.moves
+    def log(self) -> ChangeLog[str]:
+        return _NO_PROMISES if self._promises is None else self._promises.log
 
     def node_of(self, pod: Pod) -> str:
         """Our word counts before the API's, which may not show it yet."""
@@ -48,13 +79,15 @@ class PromisedRoom:
 
     def beside(self, pod: Pod, row: int) -> Sequence[Pod]:
         """Pods that are counted as if they ran on a node when this one is put to it."""
+        return [each for each in self._counted(pod.priority, row) if each.uid != pod.uid]
+
+    def _counted(self, priority: int, row: int) -> Sequence[Pod]:
+        """The same for a pod of this priority that was not promised the node itself."""
         there = () if self._promises is None else self._promises.on_node(self._matrix.name(row))
         if not there:
             return ()
         home = self._matrix.home
-        return [
-            each for each in there if each.priority >= pod.priority and each.uid != pod.uid and home(each.uid) is None
-        ]
+        return [each for each in there if each.priority >= priority and home(each.uid) is None]
 
     def to_others(self, pod: Pod) -> Iterator[tuple[int, Sequence[Pod]]]:
         """The rows where there are such pods."""
@@ -64,22 +97,53 @@ class PromisedRoom:
             if row is not None and there:
                 yield row, there
 
-    def denied(self, pod: Pod, question: Question, known: Denials) -> dict[int, Rejected]:
+    def denied(self, pod: Pod, question: Question, known: Denials) -> Mapping[int, Rejected]:
         """Rows where the pod does not fit beside those who were promised room there. ``known`` is kept up to date."""
+        promises = self._promises
+        if promises is None:
+            return {}
+        found = known.of(pod.priority)
+        for row in self._stale(found, question, promises):
+            self._note(found.rows, question, row, self._counted(pod.priority, row))
+        found.changes, found.promises = self._matrix.log.position, promises.log.position
+        own = self._matrix.row_of(promises.node_of(pod.uid) or "")
+        if own is None or own not in found.rows:
+            return found.rows
+        rows = dict(found.rows)
+        self._note(rows, question, own, self.beside(pod, own))
+        return rows
+
+    def denied_among(self, pod: Pod, question: Question, rows: Iterable[int]) -> Mapping[int, Rejected]:
+        """The same about a few nodes; nothing is kept."""
         found: dict[int, Rejected] = {}
-        for row, there in self.to_others(pod):
-            stamp = self._stamp(question, row, there)
-            before = known.get(row)
-            if before is None or before[0] != stamp:
-                with NodeTrial(question, self._matrix, row) as trial:
-                    before = known[row] = stamp, trial.rejected_beside(there)
-            if before[1] is not None:
-                found[row] = before[1]
+        for row in rows:
+            self._note(found, question, row, self.beside(pod, row))
         return found
 
-    def _stamp(self, question: Question, row: int, there: Sequence[Pod]) -> Hashable:
-        changes = self._matrix.log.position if question.judges else self._matrix.moves[row]
-        return changes, signature(there)
+    def _stale(self, found: _Denied, question: Question, promises: Promises) -> Iterable[int]:
+        """Rows about which something else may be found now; all of them if too much happened since."""
+        matrix = self._matrix
+        promised, changes = promises.log.since(found.promises), matrix.log.since(found.changes)
+        looks_around = bool(question.judges) and found.changes != matrix.log.position
+        if promised is None or changes is None or looks_around:
+            found.rows.clear()
+            rows: list[int | None] = [matrix.row_of(name) for name in promises.nodes()]
+        else:
+            # A pod that got a node does not count any more on the one that it was promised.
+            moved = (promises.node_of(each.pod.uid) for each in changes if each.pod is not None)
+            rows = [matrix.row_of(name) for name in dict.fromkeys((*promised, *moved)) if name]
+            rows += [each.row for each in changes]
+        return {row: None for row in rows if row is not None}
+
+    def _note(self, rows: dict[int, Rejected], question: Question, row: int, there: Sequence[Pod]) -> None:
+        rejected = None
+        if there:
+            with NodeTrial(question, self._matrix, row) as trial:
+                rejected = trial.rejected_beside(there)
+        if rejected is None:
+            rows.pop(row, None)
+        else:
+            rows[row] = rejected
 
 
 def signature(pods: Sequence[Pod]) -> tuple[tuple[str, int], ...]:

@@ -46,6 +46,8 @@ Object = Mapping[str, Any]
 
 _EXPOSED_S: Final = 1.0
 """How long a pod without a gate waits for its queue before its condition says so."""
+_CLOCKS_DIFFER_S: Final = 0.5
+"""A deletion timestamp is told by the time of day: read twice, it is not the same moment to the hair."""
 _UNFIT: Final = (AttributeError, KeyError, TypeError, ValueError)
 
 
@@ -61,12 +63,16 @@ class Scheduler:
         metrics: Metrics | None = None,
         queueing: Queueing = ENABLED,
         spared: Collection[str] = (),
+        *,
+        all_wait: bool = False,
     ) -> None:
-        """``spared``: labels of pods that wait for pods to end before they are called a shortage."""
+        """Pods that go by queues wait for terminating pods before they are called a shortage; so do pods with a label
+        in ``spared`` and, with ``all_wait``, all others."""
         self.metrics = metrics or Metrics()
-        self.cluster = Cluster(spared=spared)
         self._day = queueing.day
         by_queues = {each.name: each.queues for each in configuration.profiles if each.queues is not None}
+        names = [each.name for each in configuration.profiles]
+        self.cluster = Cluster(spared=spared, waiting=names if all_wait else by_queues)
         queues, lifts = Queues(next(iter(by_queues.values()), SETTINGS)), Lifts()
         allocation = QueueAllocation(queues, lifts, enabled=queueing.enabled)
         self.teams: dict[str, Team] = {
@@ -151,12 +157,16 @@ class Scheduler:
         self._preempting.forget(uid)
         self.cluster.leaving.removed(uid)
         self._owed += self._attempts.settle(uid, now_s)
+        queued = self.queue.get(uid)
+        others = () if queued is None else self._admitting.company(queued.pod).uids
         self._admitting.gone(uid)
         self.queue.delete(uid, now_s)
+        self._attempts.company_changed(others, now_s)
         row = matrix.home(uid)
         old = None if row is None else matrix.pods_on(row)[uid]
         matrix.pod_removed(uid)
         if old is not None:
+            self._attempts.room_changed(old.node_name, now_s)
             self._happened([Event(events.ASSIGNED_POD, events.DELETE, old=old)], now_s)
 
     def _arrived(self, pod: Pod, now_s: float) -> None:
@@ -170,14 +180,26 @@ class Scheduler:
         old = None if row is None else matrix.pods_on(row)[pod.uid]
         was_assumed = matrix.is_assumed(pod.uid)
         matrix.pod_applied(pod)
+        if old is None or (not was_assumed and old.shape is not pod.shape):
+            self._attempts.room_changed(pod.node_name, now_s)  # somebody else put it there, or it was resized
         if pod.gone_by_s is not None:
-            self.cluster.leaving.applied(pod, now_s + pod.gone_by_s - self._day())
+            self._terminates(pod, now_s + pod.gone_by_s - self._day(), now_s)
         happened = [Event(events.ASSIGNED_POD, events.ADD, new=pod)]
         if old is not None and old.node_name != pod.node_name:
             happened.insert(0, Event(events.ASSIGNED_POD, events.DELETE, old=old))
         elif old is not None and not was_assumed:
             happened = events.of_pod_update(old, pod)
         self._happened(happened, now_s)
+
+    def _terminates(self, pod: Pod, until_s: float, now_s: float) -> None:
+        leaving = self.cluster.leaving
+        before_s = leaving.until_s(pod.uid)
+        leaving.applied(pod, until_s)
+        after_s = leaving.until_s(pod.uid)
+        if before_s is None:
+            self._attempts.terminates(pod, now_s)
+        elif after_s is not None and after_s < before_s - _CLOCKS_DIFFER_S:
+            self._attempts.room_changed(pod.node_name, now_s)
 
     def _waits(self, pod: Pod, now_s: float) -> None:
         self._conditions.seen(pod)
@@ -200,16 +222,20 @@ class Scheduler:
         if isinstance(node, str):
             self._report(f"node {name} is left out: {node}")
             self.cluster.matrix.node_refused(name, node)
+            self._attempts.room_changed(name, now_s)
             return
         self._nodes[name] = (wire, node)
         self.cluster.matrix.node_applied(node)
         happened = [Event(events.NODE, events.ADD)] if before is None else events.of_node_update(before[0], wire)
         old = None if before is None else before[1]
+        if old is not None and old != node:
+            self._attempts.room_changed(name, now_s)
         self._happened([msgspec.structs.replace(event, old=old, new=node) for event in happened], now_s)
 
     def node_removed(self, name: str, now_s: float) -> None:
         self.cluster.matrix.node_removed(name)
         before = self._nodes.pop(name, None)
+        self._attempts.room_changed(name, now_s)
         if before is not None:
             self._happened([Event(events.NODE, events.DELETE, old=before[1])], now_s)
 

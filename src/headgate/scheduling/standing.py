@@ -20,6 +20,7 @@ from headgate.scheduling.columns import Ints, Rows
 from headgate.scheduling.contract import Follows, Stamped, State, Unplaced
 from headgate.scheduling.labels import Mask
 from headgate.scheduling.nodes import NodeMatrix
+from headgate.scheduling.promised import Denials
 from headgate.scheduling.question import PASSES, Orders, Question, ScoreStep, filter_rows, score_rows
 from headgate.scheduling.verdicts import Verdicts
 
@@ -55,7 +56,7 @@ class Standing:
         capacity = matrix.capacity
         self._position = matrix.log.position
         self._stamp = self._current_stamp()
-        self.denials: dict[int, tuple[Hashable, tuple[int, int] | None]] = {}
+        self.denials = Denials()
         """What was found out about nodes that are promised to others (``promised.py``)."""
         self.unplaced: tuple[dict[int, tuple[int, int]], Unplaced] | None = None
         """What was said to the last pod that fitted nowhere, as long as nothing changes: the next is told the same."""

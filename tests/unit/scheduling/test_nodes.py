@@ -260,7 +260,7 @@ def test_an_image_is_forgotten_with_the_last_node_that_has_it() -> None:
 
 
 def test_a_reader_that_fell_too_far_behind_is_told() -> None:
-    log = ChangeLog(kept=2)
+    log: ChangeLog[Change] = ChangeLog(kept=2)
     for row in range(5):
         log.add(Change(row))
     assert log.since(0) is None
