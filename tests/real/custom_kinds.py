@@ -177,10 +177,14 @@ def refused(*definitions: dict[str, Any]) -> list[Step]:
 
 def define(server: Server) -> None:
     """Create the definitions, and wait until their kinds are served."""
-    for each in SHARED_DEFINITIONS:
+    establish(server, *SHARED_DEFINITIONS)
+
+
+def establish(server: Server, *definitions: dict[str, Any]) -> None:
+    for each in definitions:
         answer = server.request("POST", DEFINITIONS, {"Content-Type": "application/json"}, json.dumps(each).encode())
         assert answer.status in (201, 409), answer.body
-    for each in SHARED_DEFINITIONS:
+    for each in definitions:
         served(server, each)
 
 

@@ -155,6 +155,14 @@ CASES = cases_of(
             get(f"{V1}/a"),
         ),
         case(
+            "applied by one manager in two versions",
+            apply(f"{V2}/a", box2(size=1), "one"),
+            apply(f"{V1}/a", box(size=2), "one"),
+            apply(f"{V2}/a", box2(size=3), "one"),
+            apply(f"{V1}/a", box(note="mine"), "one"),
+            get(f"{V1}/a"),
+        ),
+        case(
             "a status beside a conversion",
             post(V1, box(size=1)),
             patch(f"{V1}/a/status", {"status": {"x": 1}}),

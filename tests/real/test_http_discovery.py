@@ -41,6 +41,20 @@ CASES = cases_of(
     [
         case("the version of the server", get("/version"), get("/version?timeout=5s"), get("/version/")),
         case(
+            "a time limit that is no duration",
+            *(
+                step
+                for path in ("/version", "/healthz", "/api", "/apis/apps/v1", "/odd", "/api/v1/nodes", "/api/v1/odd")
+                for step in (
+                    get(f"{path}?timeout=invalid"),
+                    get(f"{path}?timeout=invalid", Authorization="Bearer wrong"),
+                    get(f"{path}?timeout=1y", "application/yaml"),
+                )
+            ),
+            get("/api/v1/watch/nodes/none?timeout=invalid&resourceVersion=x"),
+            get("/api/v1/namespaces/{ns}/pods/none/status?timeout="),
+        ),
+        case(
             "health",
             *(get(path) for path in ("/healthz", "/livez", "/readyz", "/healthz/", "/livez/ping", "/healthz/ping")),
         ),
@@ -101,6 +115,68 @@ def test_the_table_of_served_groups_is_what_discovery_says(both: Both) -> None:
     real, ours = both.on_each(ask)
     assert {name for name in real if name.endswith(".k8s.io") or "." not in name} == (SERVED_GROUPS | NOT_SERVED) - {""}
     assert ours >= SERVED_GROUPS - {""}
+
+
+@pytest.mark.parametrize("path", ["/api/v1/watch", "/api/v1/watch/?a=<b>&c", "/apis/apps/v1/proxy"])
+def test_a_path_that_ends_where_its_resource_should_follow_is_refused_before_authentication(
+    both: Both, path: str
+) -> None:
+    def ask(server: Server) -> tuple[int, str | None, bytes]:
+        answer = server.request("GET", path, {"Authorization": "Bearer wrong"})
+        return answer.status, answer.header("content-type"), answer.body
+
+    real, ours = both.on_each(ask)
+    assert real == ours
+
+
+OPENAPI_V2 = "application/com.github.proto-openapi.spec.v2"
+
+
+@pytest.mark.parametrize(
+    "accept",
+    [
+        "",
+        "*/*",
+        "application/*",
+        "application/json",
+        "application/json, */*",
+        f"{OPENAPI_V2}@v1.0+protobuf",
+        f"{OPENAPI_V2}.v1.0+protobuf",
+        f"application/json;q=0.4,{OPENAPI_V2}@v1.0+protobuf",
+        f"application/json,{OPENAPI_V2}@v1.0+protobuf;q=0.4",
+        "application/json;v=9",
+        "application/yaml",
+        "text/html",
+    ],
+)
+def test_version_2_of_the_schemas_comes_in_the_form_that_is_asked_for(both: Both, accept: str) -> None:
+    def ask(server: Server) -> tuple[int, str | None, bool]:
+        answer = server.request("GET", "/openapi/v2", {"Accept": accept} if accept else {})
+        kind = answer.header("content-type")
+        says_version = b"2.0" in answer.body[:40]
+        assert kind != "application/json" or answer.json()["swagger"] == "2.0"
+        return answer.status, kind, says_version
+
+    real, ours = both.on_each(ask)
+    assert real == ours
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz"])
+def test_health_lists_its_checks_when_it_is_asked_to_be_verbose(both: Both, path: str) -> None:
+    def ask(server: Server) -> list[str]:
+        text = server.request("GET", f"{path}?verbose&exclude=ping&exclude=odd&exclude=none").body.decode()
+        first, *checks, warning, last, end = text.split("\n")
+        for check in checks:
+            assert check.startswith("[+]"), check
+            assert check.endswith(" ok"), check
+            one = server.request("GET", f"{path}/{check.removeprefix('[+]').removesuffix(' ok')}")
+            assert (one.status, one.body) == (200, b"ok")
+        plain = server.request("GET", f"{path}?verbose=false").body.decode().split("\n")
+        assert plain[1 : len(checks) + 1] == checks
+        return [first, warning, last, end, plain[0], *plain[-2:]]
+
+    real, ours = both.on_each(ask)
+    assert real == ours
 
 
 def test_the_index_of_schemas_names_the_same_documents(both: Both) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harness.both import Both
-from harness.scenario import Case, case, cases_of, get, post
+from harness.scenario import METADATA, METADATA_LIST, TABLE, Case, case, cases_of, get, post
 from harness.users import ALICE, BOB, bearing
 
 pytestmark = pytest.mark.real
@@ -21,6 +21,9 @@ OTHERS, LOCAL = f"{ROOT}/subjectaccessreviews", f"{ROOT}/namespaces/{{ns}}/local
 WHO = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 AS_ALICE, AS_BOB = bearing(ALICE), bearing(BOB)
 GET_PODS = {"namespace": "{ns}", "verb": "get", "resource": "pods"}
+
+
+ONLY_TABLE = TABLE.partition(",")[0]
 
 
 def about(resource: dict[str, Any] | None = None, path: dict[str, Any] | None = None, **spec: Any) -> dict[str, Any]:
@@ -55,6 +58,22 @@ GRANT = (
 
 ONESELF = [
     case("may I, as admin", post(SELF, about(GET_PODS)), post(SELF, about(path={"path": "/x", "verb": "get"}))),
+    case(
+        "an answer that has no form as a table",
+        *(
+            post(path, body, accept, **(AS_ALICE if path == WHO else {}))
+            for accept in (ONLY_TABLE, TABLE, METADATA, f"{METADATA_LIST},{ONLY_TABLE}")
+            for path, body in (
+                (SELF, about(GET_PODS)),
+                (OTHERS, about(GET_PODS, user="x")),
+                (WHO, {}),
+                ("/apis/authentication.k8s.io/v1/tokenreviews", {"spec": {"token": "x"}}),
+                ("/api/v1/namespaces/{ns}/serviceaccounts/none/token", {"spec": {}}),
+                ("/api/v1/namespaces/{ns}/pods/none/eviction", {"metadata": {"name": "none"}}),
+                ("/api/v1/namespaces/{ns}/bindings", {"metadata": {"name": "none"}, "target": {"name": "n"}}),
+            )
+        ),
+    ),
     case("may I, without rights", post(SELF, about(GET_PODS), **AS_ALICE), post(SELF, about({}), **AS_ALICE)),
     case(
         "may I, with a right",

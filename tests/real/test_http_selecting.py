@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
 from urllib.parse import quote
 
 import pytest
 
 from harness.both import Both
 from harness.objects import CONFIG_MAPS, JOBS, NODES, PODS, SECRETS, config_map, gated, job, node, pod
-from harness.scenario import TABLE, Case, case, cases_of, get, post
+from harness.scenario import TABLE, Case, case, cases_of, events, get, open_watch, post
 
 pytestmark = pytest.mark.real
 
@@ -102,6 +103,33 @@ OTHER_FIELDS = {
 }
 
 
+EVENTS, CORE_EVENTS = "/apis/events.k8s.io/v1/namespaces/{ns}/events", "/api/v1/namespaces/{ns}/events"
+EVENT_FIELDS = {
+    EVENTS: [
+        *("reportingController=example.com/a", "reportingController!=example.com/a", "regarding.name=p"),
+        *("regarding.kind=Pod,reportingController=example.com/b", "regarding.namespace={ns}", "reportingComponent=x"),
+        *("reason=Tested", "type=Normal", "regarding.uid=1", "metadata.name=a"),
+    ],
+    CORE_EVENTS: [
+        *("reportingComponent=example.com/a", "source=example.com/a", "involvedObject.name=p", "reason=Tested"),
+        *("reportingController=example.com/a", "involvedObject.uid=1", "involvedObject.apiVersion=v1"),
+    ],
+}
+
+
+def an_event(name: str, controller: str, pod_name: str) -> dict[str, Any]:
+    return {
+        "metadata": {"name": name},
+        "eventTime": "2030-01-01T00:00:00.000000Z",
+        "regarding": {"kind": "Pod", "namespace": "{ns}", "name": pod_name},
+        "reportingController": controller,
+        "reportingInstance": "i",
+        "action": "Test",
+        "reason": "Tested",
+        "type": "Normal",
+    }
+
+
 def listing(path: str, parameter: str, text: str) -> str:
     return f"{path}?{parameter}={quote(text, safe='{}&')}"
 
@@ -160,6 +188,22 @@ FIELDS = [
             *(get(listing(path, "fieldSelector", text)) for text in texts),
         )
         for path, texts in OTHER_FIELDS.items()
+    ),
+    *(
+        case(
+            f"events selected by their fields, {path.split('/')[1]}/{path.split('/')[2]}",
+            post(EVENTS, an_event("a", "example.com/a", "p")),
+            post(EVENTS, an_event("b", "example.com/b", "q")),
+            *(get(listing(path, "fieldSelector", text)) for text in texts),
+        )
+        for path, texts in EVENT_FIELDS.items()
+    ),
+    case(
+        "events that one controller reported are watched",
+        post(EVENTS, an_event("a", "example.com/a", "p")),
+        open_watch("w", f"{EVENTS}?fieldSelector=reportingController%3Dexample.com/b&resourceVersion=0"),
+        post(EVENTS, an_event("b", "example.com/b", "q")),
+        events("w", 1),
     ),
     case(
         "nodes by being unschedulable",

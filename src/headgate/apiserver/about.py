@@ -11,48 +11,54 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from headgate.apiserver import discovery, negotiation, openapi, views
+from headgate.apiserver import discovery, health, negotiation, openapi, views
 from headgate.apiserver.access.accounts import Accounts
 from headgate.apiserver.access.jwt import ALGORITHM
 from headgate.apiserver.api import Api
 from headgate.apiserver.messages import Request, Response
 from headgate.kube import status
+from headgate.kube.errors import quote
 
 _TEXT: Final = "text/plain; charset=utf-8"
 _NO_SNIFF: Final = (("X-Content-Type-Options", "nosniff"),)
-_OK: Final = Response(200, b"ok", _TEXT, _NO_SNIFF)
-_PONG: Final = Response(200, b"ok", _TEXT)
 NOT_FOUND: Final = Response(404, b"404 page not found\n", _TEXT, _NO_SNIFF)
-_HEALTH: Final = ("/healthz", "/livez", "/readyz")
-# Version 2 of the schemas says nothing: clients that ask version 3 for a kind it does not know ask here next, and must
-# learn that it is not known here either. It is the protobuf message with the one field `swagger: "2.0"`.
-_OPENAPI_V2: Final = Response(200, b"\x0a\x032.0", "application/com.github.proto-openapi.spec.v2.v1.0+protobuf")
-# The server as a whole, and the one check of it that always exists.
-_HEALTH_ANSWERS: Final = dict.fromkeys(_HEALTH, _OK) | {f"{each}/ping": _PONG for each in _HEALTH}
-_ANY_METHOD: Final = frozenset({"/apis"})
 _KEYS, _ISSUER = "/openid/v1/jwks", "/.well-known/openid-configuration"
 _KEPT_AN_HOUR: Final = (("Cache-Control", "public, max-age=3600"),)
-_OTHER_PATHS: Final = (_ISSUER, *_HEALTH, "/openapi/v3", "/openapi/v3/", _KEYS, "/version")
+_OTHER_PATHS: Final = (_ISSUER, *health.PATHS, "/openapi/v3", "/openapi/v3/", _KEYS, "/version")
 
 
-def _is_health(path: str) -> bool:
-    return any(path == each or path.startswith(f"{each}/") for each in _HEALTH)
+def incomplete(request: Request) -> Response:
+    """For a path that ends where its resource should follow. The real server answers before it asks who calls."""
+    uri = f"{request.path}?{request.query}" if request.query else request.path
+    text = f"Internal Server Error: {quote(uri)}: failed to create RequestInfo: {request.info.problem}\n"
+    return Response(500, text.translate(status.HTML_SAFE).encode(), _TEXT, _NO_SNIFF)
 
 
 def answer(api: Api, request: Request) -> Response:
-    path = request.path
-    if _is_health(path):
-        return _HEALTH_ANSWERS.get(path, NOT_FOUND)
-    found = _find(api, request)
+    path = request.info.path
+    if health.is_health(path):
+        return api.health.answer(path, request.query) or NOT_FOUND
+    # Below another slash there is nothing, though such a path is authorized as if it had one.
+    found = None if path.startswith("//") else _find(api, request)
     if found is None:
         return _lost(api, path)
-    if request.method != "GET" and path.rstrip("/") not in _ANY_METHOD:
+    if request.method != "GET" and _is_routed(api, path):
         return views.refuse(status.method_not_allowed())
     return found()
 
 
+def _is_routed(api: Api, path: str) -> bool:
+    """Whether the real server has a route for this path, which has a method; its other handlers take any."""
+    match path.strip("/").split("/"):
+        case ["version"] | ["api"] | ["api", _] | [".well-known" | "openid", *_]:
+            return True
+        case ["apis", group, _]:
+            return _has_builtin(api, group)
+    return False
+
+
 def _find(api: Api, request: Request) -> Callable[[], Response] | None:
-    path = request.path
+    path = request.info.path
     schemas = openapi.answer(api.schemas, api.kinds, request)
     if schemas is not None:
         return lambda: schemas
@@ -67,8 +73,6 @@ def _find(api: Api, request: Request) -> Callable[[], Response] | None:
         case ["openid", "v1", "jwks"] if api.accounts is not None and path == _KEYS:
             keys = msgspec.json.encode({"keys": [api.accounts.key.public()]})
             return lambda: Response(200, keys, "application/jwk-set+json", _KEPT_AN_HOUR)
-        case ["openapi", "v2"]:
-            return lambda: _OPENAPI_V2
         case ["api"]:
             legacy = discovery.api_versions(api.kinds, request.header("host"))
             return lambda: _aggregated(api, request, "/api") or _document(request, legacy)

@@ -16,6 +16,7 @@ from headgate.apiserver.access.user import User
 from headgate.apiserver.builtin.plugins import Table
 from headgate.apiserver.custom.catalog import Catalog
 from headgate.apiserver.custom.register import Register
+from headgate.apiserver.health import HealthChecks
 from headgate.apiserver.holdings import Holdings
 from headgate.apiserver.kinds.form import ConvertObject, Form, table_form
 from headgate.apiserver.kinds.kind import Kind
@@ -72,6 +73,7 @@ class Api:
         self.keeps_quota: Final = keeps_quota
         self.webhooks: Final = WebhookIndex()
         self.holdings: Final = Holdings(store)
+        self.health: Final = HealthChecks()
         self._forms: Final[dict[str, Form]] = {}
 
     @property

@@ -15,7 +15,7 @@ from headgate.apiserver.api import Api
 from headgate.apiserver.kinds.kind import Kind
 from headgate.apiserver.messages import Moment, Request
 from headgate.apiserver.negotiation import Output
-from headgate.apiserver.routes import Route
+from headgate.apiserver.request_info import RequestInfo
 from headgate.kube import timestamps
 from headgate.kube.apply import manager_name
 from headgate.kube.status import GroupResource
@@ -29,12 +29,12 @@ _LONGEST_SWEEP_S: Final = 60.0  # many objects are deleted by one request
 
 class Call:
     def __init__(
-        self, api: Api, request: Request, moment: Moment, route: Route, kind: Kind, user: User, output: Output
+        self, api: Api, request: Request, moment: Moment, info: RequestInfo, kind: Kind, user: User, output: Output
     ) -> None:
         self.api: Final = api
         self.request: Final = request
         self.moment: Final = moment
-        self.route: Final = route
+        self.info: Final = info
         self.kind: Final = kind
         self.user: Final = user
         self.output: Final = output
@@ -74,7 +74,8 @@ class Call:
 
     @property
     def namespace(self) -> str:
-        return self.route.namespace
+        """Of the objects that are asked for; a Namespace is in none, though its path has one."""
+        return self.info.namespace if self.kind.namespaced else ""
 
     @property
     def manager(self) -> str:
@@ -89,7 +90,7 @@ class Call:
     @cached_property
     def _limit_s(self) -> float:
         asked = timestamps.parse_duration((self.query.get("timeout") or ["0"])[0])
-        longest = _LONGEST_WRITE_S if self.route.name or self.request.method != "DELETE" else _LONGEST_SWEEP_S
+        longest = _LONGEST_SWEEP_S if self.info.verb == "deletecollection" else _LONGEST_WRITE_S
         return min(asked / 1e9, longest) if isinstance(asked, int) and asked > 0 else longest
 
     def wait(self, seconds: float) -> None:

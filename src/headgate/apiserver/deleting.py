@@ -93,13 +93,13 @@ def delete(call: Call) -> Generator[Effect, Any, Response]:
     wanted = read_options(call)
     if isinstance(wanted, status.ApiError):
         return views.refused(call, wanted)
-    if call.kind.resource == _PRIORITY_CLASSES and call.route.name in _SYSTEM_PRIORITIES:
+    if call.kind.resource == _PRIORITY_CLASSES and call.info.name in _SYSTEM_PRIORITIES:
         text = "this is a system priority class and cannot be deleted"
-        return views.refused(call, status.forbidden(call.resource, call.route.name, text))
+        return views.refused(call, status.forbidden(call.resource, call.info.name, text))
     warn_of_orphans(call, wanted)
-    item = call.api.store.peek(call.kind.resource, call.namespace, call.route.name)
+    item = call.api.store.peek(call.kind.resource, call.namespace, call.info.name)
     if item is None:
-        return views.refused(call, status.not_found(call.resource, call.route.name))
+        return views.refused(call, status.not_found(call.resource, call.info.name))
     remove = way_of(call.kind)
     deleted = yield from remove(call, item, wanted)
     if isinstance(deleted, status.ApiError):

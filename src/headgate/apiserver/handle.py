@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from typing import Any, Final
-from urllib.parse import unquote
 
 import msgspec
 
 from headgate.apiserver import (
     about,
     creating,
+    deadline,
     deleting,
     deleting_many,
     negotiation,
@@ -39,10 +39,11 @@ from headgate.apiserver.custom.conversion import ConversionFailed, Conversions, 
 from headgate.apiserver.kinds.kind import Kind
 from headgate.apiserver.kinds.rows.row import CREATE
 from headgate.apiserver.messages import Audit, Effect, Moment, Request, Response
+from headgate.apiserver.request_info import RequestInfo
 from headgate.apiserver.subresources import binding, eviction, scale, token
 from headgate.apiserver.warning_headers import warning_headers
 from headgate.apiserver.watching import Watch
-from headgate.kube import errors, names, status, timestamps
+from headgate.kube import errors, names, status
 
 Answering = Generator[Effect, Any, "Response | Watch"]
 Verb = Callable[[Call], Generator[Effect, Any, Response]]
@@ -50,12 +51,13 @@ Verb = Callable[[Call], Generator[Effect, Any, Response]]
 _MAX_CONVERSIONS: Final = 32  # a request asks once for what it reads, and once more for what it writes
 MAX_BODY_BYTES: Final = 3 * 1024 * 1024
 
-_VERBS: Final = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
-_ON_OBJECT: Final[dict[str, Verb]] = {
+_ON_RESOURCE: Final[dict[str, Verb]] = {
     "get": reading.get,
+    "create": creating.create,
     "update": updating.update,
     "patch": patching.patch,
     "delete": deleting.delete,
+    "deletecollection": deleting_many.delete_collection,
 }
 _ON_SUBRESOURCE: Final[dict[tuple[str, str], Verb]] = {
     ("binding", "create"): binding.create,
@@ -78,10 +80,14 @@ _REFUSED: Final = {
 
 
 def handle(api: Api, request: Request, moment: Moment) -> Answering:
-    caller = entry.enter(api, request, moment.epoch_s)
+    if request.info.problem:
+        return about.incomplete(request)
+    late = deadline.refusal(request.info, request.query)
+    caller = entry.unknown(request, late) if late is not None else entry.enter(api, request, moment.epoch_s)
     answer = caller.refusal or (yield from _answer(api, request, moment, caller.user))
     if isinstance(answer, Watch):
-        return answer
+        # The answer to HEAD ends with its head.
+        return answer if request.method != "HEAD" else Response(200, b"", answer.content_type, answer.headers)
     if caller.warning:
         warnings = warning_headers([caller.warning])
         answer = msgspec.structs.replace(answer, headers=(*answer.headers, *warnings))
@@ -97,42 +103,43 @@ def handle(api: Api, request: Request, moment: Moment) -> Answering:
 def _answer(api: Api, request: Request, moment: Moment, user: User) -> Answering:
     if len(request.body) > MAX_BODY_BYTES:
         return views.refuse(status.body_too_large(MAX_BODY_BYTES))
-    route = routes.parse(unquote(request.path, errors="surrogateescape"))
-    kind = None if route is None else api.kinds.by_resource(route.group, route.version, route.resource)
-    if route is None or kind is None:
+    info = request.info
+    # A path with two slashes in front is authorized as if it had one, and leads nowhere.
+    served = info.is_resource_request and not info.path.startswith("//")
+    kind = api.kinds.by_resource(info.group, info.version, info.resource) if served else None
+    if kind is None:
         return about.answer(api, request)
-    answer = yield from _resource(api, request, moment, route, kind, user)
-    if request.method != "GET" and isinstance(answer, Response) and answer.status in _TOLD_BY_WRITES:
+    answer = yield from _resource(api, request, moment, kind, user)
+    if info.is_write and isinstance(answer, Response) and answer.status in _TOLD_BY_WRITES:
         failure = yield from writing.settle(api.store)
         return answer if failure is None else views.refuse(failure)
     return answer
 
 
-def _resource(api: Api, request: Request, moment: Moment, route: routes.Route, kind: Kind, user: User) -> Answering:
-    verb = _VERBS.get(request.method, "")
+def _resource(api: Api, request: Request, moment: Moment, kind: Kind, user: User) -> Answering:
+    info, accept = request.info, request.header("accept")
     if kind.form is not None:
-        if paths.is_elsewhere(route, kind, request.method):
+        if paths.is_elsewhere(info, kind):
             return about.NOT_FOUND
-        refusal = paths.refusal(route, kind, verb)
+        refusal = paths.refusal(info, kind)
     else:
-        listing = not route.name and request.method == "GET"
-        refusal = _misplaced(route, kind)
-        refusal = refusal or negotiation.representable(request.header("accept"), streams=listing)
+        refusal = routes.refusal(info, kind)
+        refusal = refusal or negotiation.representable(accept, streams=info.verb in ("list", "watch"))
     if refusal is not None:
         return views.refuse(refusal)
     query = options.parse_query(request.query)
     pretty = negotiation.wants_pretty((query.get("pretty") or [""])[0], request.header("user-agent"))
-    output = negotiation.output(request.header("accept"), pretty=pretty)
+    output = negotiation.output(accept, pretty=pretty, tables=_has_table(info, kind))
     if isinstance(output, status.ApiError):
         return views.refuse(output)
     if kind.form is None or kind.form.webhook is None:
-        return (yield from _act(Call(api, request, moment, route, kind, user, output), verb))
+        return (yield from _act(Call(api, request, moment, info, kind, user, output)))
     conversions, replay = Conversions(kind.form.webhook, moment), Replay(moment)
     kind = conversions.bound(kind)
     for _ in range(_MAX_CONVERSIONS):
-        call = Call(api, request, replay.again(), route, kind, user, output)
+        call = Call(api, request, replay.again(), info, kind, user, output)
         try:
-            answer = yield from _act(call, verb)
+            answer = yield from _act(call)
         except Unconverted as need:
             yield from conversions.fetch(need)
         except ConversionFailed as problem:
@@ -144,98 +151,67 @@ def _resource(api: Api, request: Request, moment: Moment, route: routes.Route, k
     return views.refused(call, status.internal_error("objects change faster than their webhook converts them"))
 
 
-def _act(call: Call, verb: str) -> Answering:
-    """The verb's work, once the kind and the form of the answer are known."""
-    route, kind = call.route, call.kind
+def _has_table(info: RequestInfo, kind: Kind) -> bool:
+    """What can only be created is an answer to a question, and is never listed."""
+    row = kind.subresource(info.subresource) if info.subresource else None
+    return (kind.verbs if row is None else row.verbs) != CREATE
+
+
+def _act(call: Call) -> Answering:
+    """Execute the verb of the request, once the path offers it and the form of the answer is known."""
+    info, kind = call.info, call.kind
     if kind.deprecated:
         call.warn(kind.deprecated)
     refusal = _unfit(call)
     if refusal is not None:
         return views.refused(call, refusal)
-    if route.subresource:
-        return (yield from _subresource(call, verb))
-    if route.name and not route.deprecated_watch and not (verb == "create" and kind.form is not None):
-        act = _ON_OBJECT.get(verb)
-        if act is None or verb not in kind.verbs:
-            return views.refused(call, status.method_not_allowed())
-        if not kind.stored:
-            return views.refused(call, reviews.unsupported(call))
-        return (yield from act(call))
-    return (yield from _collection(call, verb))
-
-
-def _misplaced(route: routes.Route, kind: Kind) -> status.ApiError | None:
-    """A path that the kind's scope does not allow."""
-    if route.namespace and not kind.namespaced:
-        return status.unknown_path()
-    if kind.namespaced and not route.namespace and route.name:
-        return status.unknown_path()
-    if route.name and kind.verbs == CREATE:
-        return status.unknown_path()
-    if route.subresource and kind.subresource(route.subresource) is None:
-        return status.unknown_path()
-    if route.rest and route.subresource != "proxy":
-        return status.unknown_path()
-    return None
+    if info.subresource:
+        return (yield from _subresource(call))
+    if not kind.stored:
+        return (yield from _question(call))
+    if info.verb == "list":
+        return (yield from reading.list_objects(call))
+    if info.verb == "watch":
+        return (yield from _watch(call))
+    return (yield from _ON_RESOURCE[info.verb](call))
 
 
 def _unfit(call: Call) -> status.ApiError | None:
-    """Names that cannot be part of a key, and a time limit that is no duration."""
-    timeout = (call.query.get("timeout") or [""])[0]
-    if timeout and isinstance(problem := timestamps.parse_duration(timeout), str):
-        return status.bad_request(f"invalid timeout specified in the request URL - {problem}")
-    name, namespace = call.route.name, call.route.namespace
+    """Names that cannot be part of a key, and a namespace that is left out (``/namespaces//pods/x``)."""
+    name, namespace, verb = call.info.name, call.namespace, call.info.verb
+    if verb == "create" and not call.info.subresource:
+        name = ""  # a custom kind is created at the path of an object, too, under the name that the body has
     if name and (complaints := names.name_is_path_segment(name, False)):
         return status.bad_request(f"Name parameter invalid: {errors.quote(name)}: {';'.join(complaints)}")
     if namespace in (".", ".."):
         return status.unknown_error(f"invalid key: {errors.quote(f'/{call.kind.plural}/{namespace}')}")
+    if call.kind.stored and call.kind.namespaced and not namespace and verb not in ("list", "watch", "create"):
+        return status.bad_request("Namespace parameter required.")
     return None
 
 
-def _collection(call: Call, verb: str) -> Answering:
-    kind = call.kind
-    if not kind.stored:
-        return (yield from _question(call, verb))
-    if verb == "get" and "list" in kind.verbs:
-        wanted = options.list_options(call.query, force_watch=call.route.deprecated_watch)
-        if isinstance(wanted, status.ApiError):
-            return views.refused(call, wanted)
-        if wanted.watch:
-            if call.output.media_type != negotiation.JSON:
-                return views.refused(call, negotiation.not_streamable())
-            return (yield from watching.watch(call, wanted))
-        return (yield from reading.list_objects(call))
-    scoped = bool(call.route.namespace) or not kind.namespaced
-    if verb == "create" and "create" in kind.verbs and scoped:
-        return (yield from creating.create(call))
-    if verb == "delete" and "deletecollection" in kind.verbs and scoped:
-        return (yield from deleting_many.delete_collection(call))
-    return views.refuse(status.method_not_allowed())
+def _watch(call: Call) -> Answering:
+    wanted = options.list_options(call.query, force_watch=True)
+    if isinstance(wanted, status.ApiError):
+        return views.refused(call, wanted)
+    if call.output.media_type != negotiation.JSON:
+        return views.refused(call, negotiation.not_streamable())
+    return (yield from watching.watch(call, wanted))
 
 
-def _question(call: Call, verb: str) -> Answering:
+def _question(call: Call) -> Answering:
     """Kinds of which nothing is kept: bindings and reviews."""
-    if verb == "create" and "create" in call.kind.verbs:
-        act = binding.create if call.kind.kind == "Binding" else reviews.create
-        return (yield from act(call))
-    if verb == "get" and "list" in call.kind.verbs:
+    if call.info.verb != "create":
         return views.refused(call, reviews.unsupported(call))
-    return views.refuse(status.method_not_allowed())
+    act = binding.create if call.kind.kind == "Binding" else reviews.create
+    return (yield from act(call))
 
 
-def _subresource(call: Call, verb: str) -> Answering:
-    name = call.route.subresource
-    row = call.kind.subresource(name)
-    if row is None:
-        return views.refused(call, status.unknown_path())
+def _subresource(call: Call) -> Answering:
+    name, verb = call.info.subresource, call.info.verb
     if name in _REFUSED:
+        if call.api.store.read(call.kind.resource, call.namespace, call.info.name) is None:
+            return views.refused(call, status.not_found(call.resource, call.info.name))
         text = f"{call.kind.plural}/{name} is not supported by the embedded API server: {_REFUSED[name]}"
         return views.refused(call, status.ApiError(501, "NotImplemented", text))
-    if verb not in row.verbs:
-        return views.refuse(status.method_not_allowed())
-    act = _ON_SUBRESOURCE.get((name, verb))
-    if act is not None:
-        return (yield from act(call))
-    if verb == "get":
-        return (yield from reading.get(call))
-    return (yield from _ON_OBJECT[verb](call))
+    return (yield from _ON_SUBRESOURCE.get((name, verb), _ON_RESOURCE[verb])(call))

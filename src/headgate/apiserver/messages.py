@@ -8,10 +8,12 @@ yields, and delivers the :class:`Response` or the watch it ends with.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any, Literal
 
 import msgspec
 
+from headgate.apiserver.request_info import RequestInfo, request_info
 from headgate.store import Revision
 
 AuditLevel = Literal["Metadata", "Request", "RequestResponse"]
@@ -25,7 +27,7 @@ class Peer(msgspec.Struct, frozen=True):
     fingerprint: str = ""  # SHA-256 of the certificate, in hex
 
 
-class Request(msgspec.Struct, frozen=True):
+class Request(msgspec.Struct, frozen=True, dict=True):  # the dict keeps `info`
     """One HTTP request, fully read. Header names are lower case; ``query`` is the raw query string.
 
     Of a header that came more than once ``headers`` has the first value and ``repeated`` has all.
@@ -40,6 +42,11 @@ class Request(msgspec.Struct, frozen=True):
     bad_certificate: bool = False  # one was shown that nobody here vouches for
     repeated: Mapping[str, tuple[str, ...]] = {}
     source: str = ""  # the address that it came from; nothing for a client in the same process
+
+    @cached_property
+    def info(self) -> RequestInfo:
+        """What the request is: the one answer that authorization, audit and execution share."""
+        return request_info(self.method, self.path, self.query)
 
     def header(self, name: str) -> str:
         return self.headers.get(name, "")

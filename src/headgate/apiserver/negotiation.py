@@ -78,26 +78,43 @@ def _matches(clause: _Clause, media_type: str) -> bool:
     return clause.kind in ("*", kind) and clause.subtype in ("*", subtype)
 
 
-def _accept(clause: _Clause, media_type: str, pretty: bool) -> Output | None:
+def choose(accept: str, offered: tuple[str, ...]) -> str | None:
+    """Which of the offered types is preferred, without parameters; ``None`` if none is accepted."""
+    for clause in _clauses(accept):
+        for media_type in offered:
+            if _matches(clause, media_type):
+                return media_type
+    return None
+
+
+def _accept(clause: _Clause, media_type: str, pretty: bool, tables: bool) -> Output | None:
     params = clause.params
     if params.get("stream", "watch") not in ("", "watch") or params.get("sv", "v1") not in ("", "v1"):
         return None
     if not any(key in params for key in ("as", "g", "v")):
         return Output(media_type, pretty=pretty or params.get("pretty") == "1")
     view = _VIEWS.get(params.get("as", ""))
-    if view is None or params.get("g") != "meta.k8s.io" or params.get("v") not in ("v1", "v1beta1"):
+    if (
+        view is None
+        or (view == "Table" and not tables)
+        or params.get("g") != "meta.k8s.io"
+        or params.get("v") not in ("v1", "v1beta1")
+    ):
         return None
     return Output(media_type, view, params["v"], pretty)
 
 
-def output(accept: str, *, pretty: bool = False) -> Output | status.ApiError:
-    """The encoding and view that ``accept`` asks for, or the 406 that lists what there is."""
+def output(accept: str, *, pretty: bool = False, tables: bool = True) -> Output | status.ApiError:
+    """The encoding and view that ``accept`` asks for, or the 406 that lists what there is.
+
+    Without ``tables`` the answer has no form as a Table.
+    """
     if not accept:
         return Output(pretty=pretty)
     clauses = _clauses(accept)
     for clause in clauses:
         for media_type in _SPOKEN:
-            if _matches(clause, media_type) and (chosen := _accept(clause, media_type, pretty)) is not None:
+            if _matches(clause, media_type) and (chosen := _accept(clause, media_type, pretty, tables)) is not None:
                 return msgspec.structs.replace(chosen, error_media_type=_error_media_type(clauses))
     return status.not_acceptable(_SUPPORTED)
 

@@ -18,6 +18,7 @@ from urllib.parse import parse_qs
 
 import msgspec
 
+from headgate.apiserver import negotiation
 from headgate.apiserver.custom.publishing import publish
 from headgate.apiserver.discovery import KUBERNETES_VERSION
 from headgate.apiserver.kinds.kind import Kind
@@ -30,6 +31,15 @@ from headgate.kube.schema import GroupVersionKind, Schemas
 Object = dict[str, Any]
 
 _ROOT: Final = "/openapi/v3"
+_V2: Final = "/openapi/v2"
+_V2_PROTOBUF: Final = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+# Version 2 of the schemas says nothing: clients that ask version 3 for a kind it does not know ask here next, and must
+# learn that it is not known here either. In protobuf it is the message with the one field `swagger: "2.0"`.
+_V2_DOCUMENTS: Final = {
+    "application/json": b'{"swagger":"2.0","info":{"title":"Kubernetes","version":"unversioned"},"paths":{}}',
+    "application/com.github.proto-openapi.spec.v2@v1.0+protobuf": b"\x0a\x032.0",
+    _V2_PROTOBUF: b"\x0a\x032.0",
+}
 _TEXT: Final = "text/plain; charset=utf-8"
 _VARY: Final = ("Vary", "Accept")
 _FOR_EVER: Final = ("Cache-Control", "public, immutable, max-age=31536000")
@@ -37,7 +47,9 @@ _JSON_TYPES: Final = frozenset({"", "application/json", "application/*", "*/*"})
 
 
 def answer(schemas: Schemas, kinds: KindTable, request: Request) -> Response | None:
-    """The answer to a request for a path of OpenAPI v3; None for every other path."""
+    """The answer to a request for a path of OpenAPI; None for every other path."""
+    if request.path == _V2:
+        return _v2(request.header("accept"))
     if not request.path.startswith(_ROOT):
         return None
     library = _library(schemas)
@@ -50,6 +62,14 @@ def answer(schemas: Schemas, kinds: KindTable, request: Request) -> Response | N
     if not _accepts_json(request.header("accept")):
         return Response(406, b"", _TEXT, (_VARY,))
     return _document_answer(request, library.document(name, names[name]))
+
+
+def _v2(accept: str) -> Response:
+    chosen = negotiation.choose(accept or "*/*", tuple(_V2_DOCUMENTS))
+    if chosen is None:
+        return Response(406, b"", "", (_VARY,))
+    media_type = _V2_PROTOBUF if "protobuf" in chosen else chosen
+    return Response(200, _V2_DOCUMENTS[chosen], media_type, (_VARY,))
 
 
 def _accepts_json(accept: str) -> bool:

@@ -51,7 +51,7 @@ def patch(call: Call) -> Generator[Effect, Any, Response]:
         transform,
         rules,
         dry_run=wanted.dry_run,
-        allow_create=wanted.how == APPLY_PATCH and not call.route.subresource,
+        allow_create=wanted.how == APPLY_PATCH and not call.info.subresource,
     )
     if isinstance(written, status.ApiError):
         return views.refused(call, written)
@@ -92,7 +92,7 @@ def _check_identity(call: Call, new: Object, old: Object | None) -> status.ApiEr
     metadata = new["metadata"]
     if old is None and metadata.get("uid"):
         text = f"uid mismatch: the provided object specified uid {metadata['uid']}, and no existing object was found"
-        return status.conflict(call.resource, call.route.name, text)
+        return status.conflict(call.resource, call.info.name, text)
     return writing.match_namespace(call.namespace, metadata) or updating.check_name(call, metadata)
 
 
@@ -100,7 +100,7 @@ def _patched(
     call: Call, kind: Kind, wanted: PatchOptions, rules: UpdateRules, old: Object | None
 ) -> Object | status.ApiError:
     if old is None:
-        return status.not_found(call.resource, call.route.name)
+        return status.not_found(call.resource, call.info.name)
     parsed = codec.decode_json(call.request.body)
     if parsed.error is not None:
         text = parsed.error if wanted.how == STRATEGIC_PATCH else f"error decoding patch: {parsed.error}"
@@ -201,7 +201,7 @@ def _applied(
         config,
         manager=wanted.field_manager,
         api_version=kind.api_version,
-        subresource=call.route.subresource,
+        subresource=call.info.subresource,
         force=bool(wanted.force),
         now=call.now,
         reset=rules.reset_fields,

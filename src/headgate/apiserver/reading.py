@@ -13,6 +13,7 @@ import msgspec
 
 from headgate.apiserver import options, records, revisions, views
 from headgate.apiserver.call import Call
+from headgate.apiserver.kinds.kind import Kind
 from headgate.apiserver.messages import Effect, Response, WaitRevision
 from headgate.kube import fields, labels, status
 from headgate.store import Compacted, Item, Revision
@@ -36,9 +37,9 @@ def get(call: Call) -> Steps:
     problem = yield from wait_for(call, wanted)
     if problem is not None:
         return views.refused(call, problem)
-    item = call.api.store.read(call.kind.resource, call.namespace, call.route.name)
+    item = call.api.store.read(call.kind.resource, call.namespace, call.info.name)
     if item is None:
-        return views.refused(call, status.not_found(call.resource, call.route.name))
+        return views.refused(call, status.not_found(call.resource, call.info.name))
     return views.item_answer(call, 200, item)
 
 
@@ -50,12 +51,31 @@ def selected(call: Call, item: Item, by_label: labels.Selector, by_field: fields
     return by_field.matches(records.selectable_fields(call.api, call.kind, item))
 
 
-def check_field_selector(call: Call, selector: fields.FieldSelector) -> status.ApiError | None:
+def resolve_fields(call: Call, wanted: options.ListOptions) -> options.ListOptions | status.ApiError:
+    """The same options with a field selector that asks for fields as they are kept with an item.
+
+    Those have the names of the version that is stored; another version may call them otherwise.
+    """
+    kind, selector = call.kind, wanted.field_selector
+    if selector.is_everything:
+        return wanted
+    stored = kind if kind.form is not None else call.api.kinds.stored_view(kind)
+    names = kept_names(kind, stored)
+    requirements = []
     for requirement in selector.requirements:
-        row = call.kind.field_label(requirement.field)
+        row = kind.field_label(requirement.field)
         if isinstance(row, str):
             return status.bad_request(row)
-    return None
+        requirements.append(msgspec.structs.replace(requirement, field=names[row.label]))
+    return msgspec.structs.replace(wanted, field_selector=fields.FieldSelector(tuple(requirements)))
+
+
+def kept_names(kind: Kind, stored: Kind) -> dict[str, str]:
+    """Under which name the value of each field label of ``kind`` is kept."""
+    if kind is stored:
+        return {each.label: each.label for each in kind.field_labels}
+    by_paths = {each.paths: each.label for each in stored.field_labels}
+    return {each.label: by_paths[each.paths] for each in kind.field_labels}
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -74,9 +94,10 @@ def list_objects(call: Call) -> Steps:
 
 
 def read_page(call: Call, wanted: options.ListOptions) -> Generator[Effect, Any, Page | status.ApiError]:
-    problem = check_field_selector(call, wanted.field_selector)
-    if problem is not None:
-        return problem
+    resolved = resolve_fields(call, wanted)
+    if isinstance(resolved, status.ApiError):
+        return resolved
+    wanted = resolved
     at, after = None, None
     if wanted.continue_token:
         position = revisions.decode_token(call.kind, call.namespace, wanted.continue_token)

@@ -98,12 +98,17 @@ def selectable_fields(api: Api, kind: Kind, item: Item) -> Mapping[str, str]:
 
 
 def moved(here: Kind, there: Kind, obj: Object) -> Object:
-    """``obj`` of the version of ``here`` in the version of ``there``, which is stored in the same place."""
-    if here is there:
-        return obj
+    """``obj`` of the version of ``here`` in the version of ``there``, which is stored in the same place.
+
+    A custom object says its version itself; ``here`` only knows how to convert, and may be another version than that.
+    """
     if here.form is not None:
+        if obj.get("apiVersion") == there.api_version:
+            return obj
         convert = here.form.convert
         return {**obj, "apiVersion": there.api_version} if convert is None else convert(obj, there.api_version)
+    if here is there:
+        return obj
     return from_stored(there, to_stored(here, obj))
 
 

@@ -1,58 +1,75 @@
-"""The path grammar of a Kubernetes API server.
+"""Which methods a path of a built-in kind offers.
 
-``/api/v1/...`` and ``/apis/<group>/<version>/...`` are split by hand into a :class:`Route`; everything else is left
-to ``apiserver/handle.py`` (health, discovery, version). Whether the named resource exists is not asked here: the
-kinds table answers that.
+The real server has a route for each path and method; this is the same table, computed from the row of the kind. A path
+without a route is 404, a route without the method 405. What the request is about was decided before, in
+``apiserver/request_info.py``; here a request is only let through or refused. Custom kinds have rules of their own
+(``custom/paths.py``).
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal
 
-import msgspec
+from headgate.apiserver.kinds.kind import Kind
+from headgate.apiserver.request_info import PROXY, WATCH, RequestInfo
+from headgate.kube import status
 
-_NAMESPACE_SUBRESOURCES: Final = frozenset({"status", "finalize"})
+PathForm = Literal["collection", "object", "subresource"]
 
-
-class Route(msgspec.Struct, frozen=True):
-    """A request to a resource. ``name`` is empty for a collection; ``rest`` holds what follows a subresource."""
-
-    group: str
-    version: str
-    resource: str
-    namespace: str = ""
-    name: str = ""
-    subresource: str = ""
-    rest: tuple[str, ...] = ()
-    deprecated_watch: bool = False
+# Methods and their verbs, in the order of the real server's routes.
+_COLLECTION: Final = (("GET", "list"), ("POST", "create"), ("DELETE", "deletecollection"))
+_ALL_NAMESPACES: Final = _COLLECTION[:1]
+_OBJECT: Final = (("GET", "get"), ("PUT", "update"), ("PATCH", "patch"), ("DELETE", "delete"))
+_SUBRESOURCE: Final = (*_OBJECT, ("POST", "create"))
+# What is passed on to a proxy may have any of these.
+_PROXIED: Final = frozenset({"GET", "PUT", "PATCH", "DELETE", "POST", "HEAD", "OPTIONS"})
 
 
-def parse(path: str) -> Route | None:
-    """``None``: not a path below a group version. A slash at the end changes nothing, an empty segment does."""
-    parts = path.removesuffix("/").removeprefix("/").split("/")
-    match parts:
-        case ["api", version, *rest]:
-            group = ""
-        case ["apis", group, version, *rest]:
-            pass
-        case _:
-            return None
-    if not rest:
+def refusal(info: RequestInfo, kind: Kind) -> status.ApiError | None:
+    """Why this request is not served, if it is not."""
+    form = path_form(info, kind)
+    methods = frozenset[str]() if form is None else offered(info, kind, form)
+    if not methods:
+        return status.unknown_path()
+    if info.method not in methods:
+        return status.method_not_allowed()
+    if form != "collection" and not info.name:
+        return status.bad_request("name must be provided")
+    return None
+
+
+def path_form(info: RequestInfo, kind: Kind) -> PathForm | None:
+    """What the path names; ``None`` if no path of the kind looks like it."""
+    segments = info.segments
+    if kind.namespaced and segments[0] == "namespaces":
+        segments = segments[2:]
+    elif kind.namespaced and len(segments) > 1:
         return None
-    watch = rest[0] == "watch" and len(rest) > 1
-    if watch:
-        rest = rest[1:]
-    namespace = ""
-    if rest[0] == "namespaces" and len(rest) > 2 and rest[2] not in _NAMESPACE_SUBRESOURCES:
-        namespace, rest = rest[1], rest[2:]
-    resource, name, subresource, *tail = (*rest, "", "", "")
-    return Route(
-        group=group,
-        version=version,
-        resource=resource,
-        namespace=namespace,
-        name=name,
-        subresource=subresource,
-        rest=tuple(each for each in tail if each),
-        deprecated_watch=watch,
-    )
+    match segments:
+        case (kind.plural,):
+            return "collection"
+        case (kind.plural, _):
+            return "object"
+        case (kind.plural, _, subresource, *rest) if kind.subresource(subresource) is not None:
+            return "subresource" if not rest or subresource == PROXY else None
+    return None
+
+
+def offered(info: RequestInfo, kind: Kind, form: PathForm) -> frozenset[str]:
+    """The methods of a path; without any there is no such path."""
+    if info.verb_in_path:
+        watched = info.verb == WATCH and WATCH in kind.verbs and form != "subresource"
+        return frozenset({"GET"}) if watched else frozenset()
+    if form == "subresource":
+        row = kind.subresource(info.subresource)
+        if info.subresource == PROXY:
+            return _PROXIED
+        return _methods(_SUBRESOURCE, () if row is None else row.verbs)
+    if form == "object":
+        return _methods(_OBJECT, kind.verbs)
+    across = kind.namespaced and info.segments[0] != "namespaces"
+    return _methods(_ALL_NAMESPACES if across else _COLLECTION, kind.verbs)
+
+
+def _methods(rows: tuple[tuple[str, str], ...], verbs: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(method for method, verb in rows if verb in verbs)

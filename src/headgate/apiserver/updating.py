@@ -41,7 +41,7 @@ def update(call: Call) -> Generator[Effect, Any, Response]:
         transform,
         rules,
         dry_run=wanted.dry_run,
-        allow_create=call.strategy.allow_create_on_update and not call.route.subresource,
+        allow_create=call.strategy.allow_create_on_update and not call.info.subresource,
         precondition_uid=metadata.get("uid", ""),
     )
     if isinstance(written, status.ApiError):
@@ -51,12 +51,12 @@ def update(call: Call) -> Generator[Effect, Any, Response]:
 
 def rules_of(call: Call) -> UpdateRules:
     """How this endpoint (the object, or the subresource in the path) changes an object."""
-    subresource = call.route.subresource
+    subresource = call.info.subresource
     return call.strategy.subresources[subresource] if subresource else call.strategy.update
 
 
 def check_name(call: Call, metadata: Object) -> status.ApiError | None:
-    name, wanted = metadata.get("name", ""), call.route.name
+    name, wanted = metadata.get("name", ""), call.info.name
     if not name:
         text = f"the name of the object ({wanted} based on URL) was undeterminable: name must be provided"
         return status.bad_request(text)
@@ -82,7 +82,7 @@ def track(
         printed,
         manager=field_manager or call.manager,
         api_version=kind.api_version,
-        subresource=call.route.subresource,
+        subresource=call.info.subresource,
         now=call.now,
         reset=rules.reset_fields,
         convert=records.converter(call.api, kind),

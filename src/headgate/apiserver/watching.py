@@ -243,23 +243,29 @@ def _restamped(call: Call, item: Item, revision: Revision) -> dict[str, Any]:
     return obj
 
 
-def _narrowed(call: Call, wanted: options.ListOptions) -> options.ListOptions:
-    """The old ``/watch/`` paths may name one object."""
-    if not call.route.name:
+def _narrowed(call: Call, wanted: options.ListOptions) -> options.ListOptions | status.ApiError:
+    """The deprecated ``/watch/`` paths may name one object; a field selector must then ask for the same one."""
+    name, selector = call.info.name, wanted.field_selector
+    if not name:
         return wanted
-    by_name = fields.FieldRequirement("metadata.name", "=", call.route.name)
-    selector = fields.FieldSelector((*wanted.field_selector.requirements, by_name))
-    return msgspec.structs.replace(wanted, field_selector=selector)
+    if not selector.is_everything:
+        same = selector.exact("metadata.name") == name
+        return wanted if same else status.bad_request("fieldSelector metadata.name doesn't match requested name")
+    by_name = fields.FieldRequirement("metadata.name", "=", name)
+    return msgspec.structs.replace(wanted, field_selector=fields.FieldSelector((by_name,)))
 
 
 def watch(call: Call, wanted: options.ListOptions) -> Generator[Effect, Any, Response | Watch]:
-    wanted = _narrowed(call, wanted)
-    problem = reading.check_field_selector(call, wanted.field_selector)
-    if problem is None and call.output.view == "Table":
-        included = views.include_object(call)
-        problem = included if isinstance(included, status.ApiError) else None
-    if problem is not None:
-        return views.refused(call, problem)
+    narrowed = _narrowed(call, wanted)
+    if isinstance(narrowed, status.ApiError):
+        return views.refused(call, narrowed)
+    resolved = reading.resolve_fields(call, narrowed)
+    if isinstance(resolved, status.ApiError):
+        return views.refused(call, resolved)
+    wanted = resolved
+    included = views.include_object(call) if call.output.view == "Table" else None
+    if isinstance(included, status.ApiError):
+        return views.refused(call, included)
     revision = revisions.parse_revision(wanted.resource_version)
     if isinstance(revision, status.ApiError):
         return views.refused(call, status.unknown_error(revision.message))

@@ -171,7 +171,7 @@ def _allocate(call: Call, new: Object, old: Object | None) -> status.ApiError | 
     problems = strategy.allocate(new, old, pool)
     if isinstance(problems, str):
         return status.unknown_error(problems) if problems else None
-    name = call.route.name or new["metadata"].get("name", "")
+    name = call.info.name or new["metadata"].get("name", "")
     return status.invalid(call.named_kind, name, problems) if problems else None
 
 
@@ -189,7 +189,7 @@ def stage(call: Call, kind: Kind, obj: Object, *, delete: bool = False) -> Item:
     revision = call.api.store.next_revision()
     item = records.make_item(call.api, kind, obj, revision)
     change = call.api.store.stage(item, delete=delete)
-    quota.settle(call.api, change, call.route.subresource, call.now)
+    quota.settle(call.api, change, call.info.subresource, call.now)
     if kind.resource == upkeep.DEFINITIONS or (delete and kind.form is not None):
         upkeep.follow(call, kind, item)
     return item
@@ -214,7 +214,7 @@ def update(
 
     ``seen`` is how validating admission sees the object, if not as it is (a Scale).
     """
-    kind, store, name = call.kind, call.api.store, call.route.name
+    kind, store, name = call.kind, call.api.store, call.info.name
     while True:
         item, applied = store.peek(kind.resource, call.namespace, name), store.applied
         if item is None:
@@ -292,10 +292,10 @@ def prepare_update(
             missing = errors.invalid(
                 "metadata.resourceVersion", errors.Verbatim("0"), "must be specified for an update"
             )
-            return status.invalid(call.resource, call.route.name, [missing])
+            return status.invalid(call.resource, call.info.name, [missing])
         metadata["resourceVersion"] = before["resourceVersion"]
     elif version != before["resourceVersion"]:
-        return status.conflict(call.resource, call.route.name)
+        return status.conflict(call.resource, call.info.name)
     mismatch = match_namespace(call.namespace if kind.namespaced else "", metadata)
     if mismatch is not None:
         return mismatch
@@ -336,14 +336,14 @@ def _keep_identity(metadata: Object, before: Object) -> None:
 
 def _uid_conflict(call: Call, wanted: str, actual: str) -> status.ApiError:
     text = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {actual}"
-    return status.conflict(call.resource, call.route.name, storage_error(call, text))
+    return status.conflict(call.resource, call.info.name, storage_error(call, text))
 
 
 def storage_error(call: Call, text: str) -> str:
     """How a failed precondition of the storage reads; clients know it with its key."""
     group, plural = call.kind.stored_as
     prefix = f"{group}/{plural}" if call.kind.form is not None else _STORAGE_PREFIXES.get(call.kind.resource, plural)
-    key = "/".join(part for part in ("/registry", prefix, call.namespace, call.route.name) if part)
+    key = "/".join(part for part in ("/registry", prefix, call.namespace, call.info.name) if part)
     return f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {text}"
 
 

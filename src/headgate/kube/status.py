@@ -164,7 +164,7 @@ class Attributes(msgspec.Struct, frozen=True):
     version: str = ""
 
 
-_HTML_SAFE: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
+HTML_SAFE: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
 def access_denied(attributes: Attributes, reason: str = "") -> ApiError:
@@ -178,7 +178,7 @@ def access_denied(attributes: Attributes, reason: str = "") -> ApiError:
             f"User {quote(attributes.user)} cannot {attributes.verb} resource {quote(attributes.resource + sub)}"
             f" in API group {quote(attributes.group)} {where}"
         )
-    text = text.translate(_HTML_SAFE)
+    text = text.translate(HTML_SAFE)
     resource = GroupResource(attributes.group, attributes.resource)
     return forbidden(resource, attributes.name, f"{text}: {reason}" if reason else text)
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Final
-from urllib.parse import unquote
 
 import msgspec
 
@@ -75,4 +74,4 @@ def authenticate(tokens: Tokens, request: Request, now_s: float) -> User | None:
         return None if isinstance(found, str) else found.user
     if request.bad_certificate:
         return None
-    return NOBODY if unquote(request.path) in PUBLIC else None
+    return NOBODY if request.info.path in PUBLIC else None

@@ -45,10 +45,15 @@ def enter(api: Api, request: Request, now_s: float) -> Caller:
     return caller
 
 
+def unknown(request: Request, error: status.ApiError) -> Caller:
+    """The caller of a request that is refused before its credentials are looked at."""
+    return Caller(_UNKNOWN, _UNKNOWN, _refuse(request, error))
+
+
 def _enter(api: Api, request: Request, now_s: float) -> Caller:
     login = authenticate(api.tokens, request, now_s)
     if login is None:
-        return Caller(_UNKNOWN, _UNKNOWN, _refuse(request, status.unauthorized()))
+        return unknown(request, status.unauthorized())
     user = login
     if impersonation.wanted(request):
         acting = impersonation.impersonate(api.policy, request, login)
@@ -57,7 +62,7 @@ def _enter(api: Api, request: Request, now_s: float) -> Caller:
         user = acting
     if user.is_master:
         return Caller(user, login)
-    asked = attributes_of(request, user.name)
+    asked = attributes_of(request.info, user.name)
     decision = api.policy.decide(user, asked)
     if decision.allowed:
         return Caller(user, login, None, decision)

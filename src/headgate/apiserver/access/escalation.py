@@ -28,12 +28,10 @@ _COLLECTED: Final = ("ownerReferences", "finalizers", "managedFields", "selfLink
 
 def may_create(call: Call) -> status.ApiError | None:
     """For a write that turns out to create: was the door asked for that?"""
-    if call.request.method == "POST" or call.user.is_master:
+    info, kind = call.info, call.kind
+    if info.verb == "create" or call.user.is_master:
         return None
-    route, kind = call.route, call.kind
-    asked = Attributes(
-        call.user.name, "create", kind.group, kind.plural, route.subresource, route.namespace, route.name
-    )
+    asked = Attributes(call.user.name, "create", kind.group, kind.plural, info.subresource, info.namespace, info.name)
     decision = call.api.policy.decide(call.user, asked)
     return None if decision.allowed else status.access_denied(asked, decision.reason)
 
@@ -65,7 +63,7 @@ def _may(call: Call, verb: str, group: str, resource: str, name: str) -> bool:
 
 
 def _guard_role(call: Call, new: Object, old: Object | None) -> status.ApiError | None:
-    if _may(call, "escalate", _GROUP, call.kind.plural, call.route.name):
+    if _may(call, "escalate", _GROUP, call.kind.plural, call.info.name):
         return None
     name = new["metadata"].get("name", "")
     problem = _missing(call, rules_of(new))

@@ -21,7 +21,6 @@ from headgate.kube.status import Attributes
 
 Object = dict[str, Any]
 
-_WRITES: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _CONFIDENTIAL: Final = frozenset({("", "secrets"), ("authentication.k8s.io", "tokenreviews")})
 _MAX_URI: Final = 8192
 
@@ -46,13 +45,13 @@ _answered: Final = msgspec.json.Decoder(_Answered)
 
 
 def is_recorded(request: Request) -> bool:
-    return request.method in _WRITES
+    return request.info.is_write
 
 
 def make_event(
     api: Api, level: AuditLevel, request: Request, caller: Caller, answer: Response, *, audit_id: str, received_s: float
 ) -> Object:
-    about = attributes_of(request, caller.user.name)
+    about = attributes_of(request.info, caller.user.name)
     if _is_confidential(about):
         level = "Metadata"
     answered = _read(answer)

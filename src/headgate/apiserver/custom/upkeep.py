@@ -54,7 +54,7 @@ def refusal(call: Call, obj: Object) -> status.ApiError | None:
     if not is_true(records.decode(item.data), "Terminating"):
         return None
     text = "create not allowed while custom resource definition is terminating"
-    return status.forbidden(call.resource, call.route.name or obj["metadata"].get("name", ""), text)
+    return status.forbidden(call.resource, call.info.name or obj["metadata"].get("name", ""), text)
 
 
 def _follow_definition(call: Call, kind: Kind, name: str) -> None:

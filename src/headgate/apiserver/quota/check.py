@@ -51,11 +51,11 @@ def _decoded(data: bytes) -> Object:
 def refusal(call: Call, new: Object, old: Object | None) -> status.ApiError | None:
     """Why the namespace's quotas do not let this write pass, if they do not."""
     resource = call.kind.resource
-    found = charges(call.api, resource, call.namespace, call.route.subresource, new, old)
+    found = charges(call.api, resource, call.namespace, call.info.subresource, new, old)
     if not isinstance(found, str):
         return None
     metadata = new["metadata"]
-    name = call.route.name or metadata.get("name") or metadata.get("generateName") or "Unknown"
+    name = call.info.name or metadata.get("name") or metadata.get("generateName") or "Unknown"
     return status.forbidden(call.resource, name, found)
 
 

@@ -36,7 +36,7 @@ def create(call: Call) -> Generator[Effect, Any, Response]:
 
 def _bind(call: Call, binding: Object, dry_run: bool) -> Generator[Effect, Any, status.ApiError | None]:
     metadata = binding["metadata"]
-    name = call.route.name or metadata.get("name", "")
+    name = call.info.name or metadata.get("name", "")
     problem = writing.match_namespace(call.namespace, metadata)
     if problem is not None:
         return problem

@@ -47,7 +47,7 @@ def create(call: Call) -> Generator[Effect, Any, Response]:
 
 
 def _evict(call: Call, eviction: Object, dry_run: bool) -> Generator[Effect, Any, status.ApiError | None]:
-    name = call.route.name
+    name = call.info.name
     problem = writing.match_namespace(call.namespace, eviction["metadata"])
     if problem is not None:
         return problem

@@ -71,9 +71,9 @@ def _places(call: Call) -> Places:
 
 
 def get(call: Call) -> Steps:
-    item = call.api.store.read(call.kind.resource, call.namespace, call.route.name)
+    item = call.api.store.read(call.kind.resource, call.namespace, call.info.name)
     if item is None:
-        return views.refused(call, status.not_found(call.resource, call.route.name))
+        return views.refused(call, status.not_found(call.resource, call.info.name))
     yield from reading.wait_for(call, item.revision)
     workload = records.load(call.api, call.kind, item)
     found = counts.read(workload, _paths(call))
@@ -125,7 +125,7 @@ def _write(
 
     def transform(workload: Object | None) -> admission.Admitting:
         if workload is None:
-            return status.not_found(call.resource, call.route.name)
+            return status.not_found(call.resource, call.info.name)
         metadata = workload["metadata"]
         if problem := counts.read(workload, _paths(call)).problem:
             return status.unknown_error(problem)
@@ -144,7 +144,9 @@ def _write(
         merged = dict(metadata)
         entries = new["metadata"].get("managedFields") or []
         merged["managedFields"] = parent_entries(managed, entries, api_version, places)
-        merged["resourceVersion"] = new["metadata"].get("resourceVersion", "")
+        # Without a precondition of the client a custom object is updated from the state that was read.
+        unconditional = "" if _paths(call) is None else metadata.get("resourceVersion", "")
+        merged["resourceVersion"] = new["metadata"].get("resourceVersion", "") or unconditional
         replicas = (new.get("spec") or {}).get("replicas", 0)
         return counts.put({**workload, "metadata": merged}, _paths(call), replicas)
 
@@ -167,10 +169,10 @@ def _problem(call: Call, scale: Object, metadata: Object) -> status.ApiError | N
         return status.bad_request(f"the spec replicas field {errors.quote(_spec_path(call))} cannot be empty")
     if replicas < 0 and _paths(call) is None:
         negative = errors.invalid("spec.replicas", replicas, "must be greater than or equal to 0")
-        return status.invalid(status.GroupResource("autoscaling", "Scale"), call.route.name, [negative])
+        return status.invalid(status.GroupResource("autoscaling", "Scale"), call.info.name, [negative])
     uid = scale["metadata"].get("uid")
     if uid and uid != metadata["uid"]:
         text = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {metadata['uid']}"
         resource = status.GroupResource(call.kind.group, f"{call.kind.plural}/scale")
-        return status.conflict(resource, call.route.name, text)
+        return status.conflict(resource, call.info.name, text)
     return None

@@ -50,19 +50,19 @@ def _answer(call: Call, request: Object, field_manager: str) -> Generator[Effect
     admitted = yield from admission.admit_create(call, request)
     if isinstance(admitted, status.ApiError):
         return admitted
-    account = call.api.store.read("serviceaccounts", call.namespace, call.route.name)
+    account = call.api.store.read("serviceaccounts", call.namespace, call.info.name)
     prepared = _prepare(call, admitted, account)
     if isinstance(prepared, status.ApiError):
         return prepared
     problem = yield from admission.validate_create(call, prepared)
     if problem is not None or account is None:
-        return problem or status.not_found(call.resource, call.route.name)
+        return problem or status.not_found(call.resource, call.info.name)
     bound = _bound(call, (prepared["spec"]).get("boundObjectRef"))
     return bound if isinstance(bound, status.ApiError) else _issued(call, prepared, account, bound)
 
 
 def _prepare(call: Call, request: Object, account: Item | None) -> Object | status.ApiError:
-    metadata, name = request["metadata"], call.route.name
+    metadata, name = request["metadata"], call.info.name
     if metadata.get("name", name) != name:
         text = "must match the service account name if specified"
         return status.invalid(_NAMED, name, [invalid("metadata.name", metadata["name"], text)])
@@ -99,8 +99,8 @@ def _bound(call: Call, ref: Object | None) -> list[Bound] | status.ApiError:
     bound = [Bound(kind.lower(), name, item.uid)]
     if kind == "Pod":
         spec = records.decode(item.data).get("spec") or {}
-        if spec.get("serviceAccountName", "") != call.route.name:
-            text = f'cannot bind token for serviceaccount "{call.route.name}" to pod running with different'
+        if spec.get("serviceAccountName", "") != call.info.name:
+            text = f'cannot bind token for serviceaccount "{call.info.name}" to pod running with different'
             return status.bad_request(f"{text} serviceaccount name.")
         if node_name := spec.get("nodeName"):
             node = call.api.store.read("nodes", "", node_name)

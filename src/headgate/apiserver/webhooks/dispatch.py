@@ -61,7 +61,7 @@ class Rounds:
 def matching(call: Call, phase: Phase, operation: str) -> tuple[Match, ...]:
     """What the rules say; selectors are asked when a webhook's turn comes."""
     api = call.api
-    return api.webhooks.matching(api.store, api.kinds, phase, operation, call.kind, call.route.subresource)
+    return api.webhooks.matching(api.store, api.kinds, phase, operation, call.kind, call.info.subresource)
 
 
 def mutate(

@@ -34,7 +34,6 @@ _GZIP_FROM_BYTES: Final = 128 * 1024
 _AHEAD_BYTES: Final = 64 * 1024  # what a client may send before its last request is answered
 _REQUESTS_PER_TURN: Final = 16
 _UNSERVED: Final = frozenset((401, 403, 429))
-_READS: Final = frozenset(("GET", "HEAD", "OPTIONS"))
 _TOO_MANY: Final = Response(
     429,
     b"Too many requests, please try again later.\n",
@@ -186,8 +185,8 @@ class Connection:
             self._line.write(answers.EXPECTATION_FAILED)
             self._line.close(linger=True)
             return
-        reading = head.method in _READS
         request = self._request(head, arrived.body)
+        reading = not request.info.is_write
         if hub.accounts.busy(reading=reading) and not self._is_master(request):
             self._answer(head, _TOO_MANY)
             return
