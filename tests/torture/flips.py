@@ -17,6 +17,7 @@ from headgate.store import log
 from headgate.store.file.shell import FILE, PAGE_BYTES, StoreProblem
 from headgate.store.item import Change, Compacted, Item, Revision
 from headgate.store.journal.shell import Journal
+from headgate.store.mark.shell import MARK
 from headgate.store.memory import Store
 
 
@@ -78,11 +79,12 @@ def places(size: int, count: int | None, seed: int = 1) -> Iterator[tuple[int, i
         yield position, chance.choice((0x01, 0x80, 0xFF, 1 << chance.randrange(8)))
 
 
-def try_flip(folder: Path, sound: bytes, expected: object, position: int, mask: int) -> str | None:
+def try_flip(folder: Path, sound: bytes, mark: bytes, expected: object, position: int, mask: int) -> str | None:
     """``None`` if the flip was harmless, else how it was refused. Raises ``Wrong`` if it was neither."""
     path = folder / FILE
     for beside in folder.glob(FILE + "*"):
         beside.unlink()
+    (folder / MARK).write_bytes(mark)
     flipped = bytearray(sound)
     flipped[position] ^= mask
     path.write_bytes(flipped)
@@ -115,13 +117,13 @@ def run(root: Path, count: int | None, report: Callable[[int], None] = lambda do
     made, used = root / "made", root / "used"
     build(made)
     shutil.copytree(made, used)
-    sound = (made / FILE).read_bytes()
+    sound, mark = (made / FILE).read_bytes(), (made / MARK).read_bytes()
     journal, store = load(made)
     expected = content(store)
     journal.close(store.committed)
     outcome = Outcome()
     for position, mask in places(len(sound), count):
-        if try_flip(used, sound, expected, position, mask) is None:
+        if try_flip(used, sound, mark, expected, position, mask) is None:
             outcome.harmless += 1
         else:
             outcome.detected += 1

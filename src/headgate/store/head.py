@@ -2,7 +2,8 @@
 checksums. It is rewritten in the transaction of every commit and carries a seal over itself.
 
 So a row that vanished, came back or changed is noticed even if all others are sound. Adding and removing rows changes
-the sum by their checksums only, so keeping it costs nothing that grows with the log.
+the sum by their checksums only, so keeping it costs nothing that grows with the log. Commits are numbered, and each
+head carries the seal of the one before it: ``store/mark/record.py`` compares them with what was acknowledged.
 
 **Numbers after a crash.** A process may die with revisions handed out and not recorded. The next one therefore starts
 ``BLOCK`` above the last recorded revision, and records that before it serves (``start``). A clean stop records the
@@ -21,7 +22,9 @@ import msgspec
 from headgate.store.item import Revision
 
 APPLICATION_ID: Final = 0x48474154  # "HGAT", in the header of the file
-FORMAT: Final = 3
+FORMAT: Final = 4
+UNCHAINED: Final = 3
+"""The format before commits were numbered. Its files can be read, and are brought to the present format at a start."""
 BLOCK: Final = 1 << 16
 RESTORED: Final = 1 << 40  # years of writes at any rate this server reaches, and room for thousands of restores
 
@@ -32,11 +35,25 @@ CREATE: Final = """CREATE TABLE head (
         clean INTEGER NOT NULL,
         rows INTEGER NOT NULL,
         digest INTEGER NOT NULL,
+        store INTEGER NOT NULL,
+        commits INTEGER NOT NULL,
+        previous INTEGER NOT NULL,
+        seal INTEGER NOT NULL
+    )"""
+CREATE_UNCHAINED: Final = """CREATE TABLE head (
+        id INTEGER PRIMARY KEY,
+        revision INTEGER NOT NULL,
+        oldest INTEGER NOT NULL,
+        clean INTEGER NOT NULL,
+        rows INTEGER NOT NULL,
+        digest INTEGER NOT NULL,
         seal INTEGER NOT NULL
     )"""
 READ: Final = "SELECT * FROM head"
-WRITE: Final = "INSERT OR REPLACE INTO head VALUES (1, ?, ?, ?, ?, ?, ?)"
+WRITE: Final = "INSERT OR REPLACE INTO head VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
+_COLUMNS: Final = 8
+_UNCHAINED_COLUMNS: Final = 5
 _WRAP: Final = 1 << 64
 
 
@@ -66,19 +83,41 @@ class Head(msgspec.Struct, frozen=True):
     clean: bool = True
     """Whether the last process stopped in order, so that no higher number than ``revision`` was ever handed out."""
     tally: Tally = Tally()
+    store: int = 0
+    """A random number that tells this store from any other; 0 in a file of the format without numbered commits."""
+    commits: int = 0
+    """How many commits there have been since the store was made."""
+    previous: int = 0
+    """The seal of the head before this one."""
+
+    @property
+    def seal(self) -> int:
+        return _seal(self._said())
 
     def row(self) -> tuple[int, ...]:
-        said = (self.revision, self.oldest, int(self.clean), self.tally.rows, self.tally.digest)
+        said = self._said()
         return (*said, _seal(said))
+
+    def _said(self) -> tuple[int, ...]:
+        return (
+            self.revision,
+            self.oldest,
+            int(self.clean),
+            self.tally.rows,
+            self.tally.digest,
+            self.store,
+            self.commits,
+            self.previous,
+        )
 
     def start(self) -> Revision:
         """Where a process that opens the file begins to count."""
         return self.revision if self.clean else Revision(self.revision + BLOCK)
 
-    def restored(self) -> Head:
+    def restored(self, store: int) -> Head:
         """The head of a copy that goes on where the original went on without it: nobody may resume a watch in it."""
         revision = Revision(self.revision + RESTORED)
-        return Head(revision, oldest=revision, clean=True, tally=self.tally)
+        return Head(revision, oldest=revision, clean=True, tally=self.tally, store=store)
 
     def mismatch(self, found: Tally) -> str | None:
         """What is wrong with the rows that were found, each of them sound."""
@@ -91,13 +130,13 @@ class Head(msgspec.Struct, frozen=True):
 
 def read(rows: Sequence[Sequence[Any]]) -> Head | None:
     """The head, or ``None`` if it is not what was written."""
-    if len(rows) != 1:
+    if len(rows) != 1 or len(rows[0]) - 2 not in (_UNCHAINED_COLUMNS, _COLUMNS):
         return None
     identity, *said, seal = rows[0]
     if identity != 1 or not all(isinstance(value, int) for value in said) or seal != _seal(said):
         return None
-    revision, oldest, clean, count, digest = said
-    return Head(Revision(revision), Revision(oldest), bool(clean), Tally(count, digest))
+    revision, oldest, clean, count, digest, *chain = said
+    return Head(Revision(revision), Revision(oldest), bool(clean), Tally(count, digest), *chain)
 
 
 def stranger(application_id: int, user_version: int, tables: int) -> str | None:
@@ -108,7 +147,7 @@ def stranger(application_id: int, user_version: int, tables: int) -> str | None:
         return "is not a Headgate store: move it away, or choose another data folder"
     if user_version > FORMAT:
         return f"has format {user_version}, and this Headgate reads up to {FORMAT}: install the newer Headgate again"
-    if user_version < FORMAT:
+    if user_version < UNCHAINED:
         return f"has format {user_version}, which no release has written: move it away, or choose another data folder"
     return None
 

@@ -231,7 +231,7 @@ def newer_format(path: Path) -> None:
     [
         (foreign_database, "is not a Headgate store"),
         (lambda path: path.write_bytes(b"notes of mine\n" * 100), "is not a Headgate store"),
-        (newer_format, "has format 4, and this Headgate reads up to 3"),
+        (newer_format, "has format 5, and this Headgate reads up to 4"),
     ],
 )
 def test_a_file_that_is_not_ours_is_refused_and_left_alone(

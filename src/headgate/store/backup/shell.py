@@ -27,7 +27,6 @@ from headgate.store.file.shell import (
     StoreProblem,
     connect,
     connect_reading,
-    dropped_problem,
     explained,
     is_served,
     read_head,
@@ -36,6 +35,9 @@ from headgate.store.file.shell import (
 )
 from headgate.store.head import Head, Tally
 from headgate.store.item import Revision
+from headgate.store.mark import record
+from headgate.store.mark.record import Marks
+from headgate.store.mark.shell import MARK, create_mark, new_identity, reach, read_marks, sync_folder
 
 _BATCH: Final = 1_000
 
@@ -65,30 +67,72 @@ def back_up(data: Path, target: Path, steps: Steps = SILENT) -> Copied:
         raise StoreProblem(f"{target} is there already: choose another name, or remove it")
     if not target.parent.is_dir():
         raise StoreProblem(f"{target.parent} is not a folder: make it first")
-    dropped = _dropped(data / FILE)
-    if dropped is not None:
-        raise Damaged(data / FILE, dropped)
+    served = is_served(data)
+    before = read_marks(data) if served else reach(data)
     with _reading(data / FILE, at_rest=False) as (source, found):
+        last = _last_acknowledged(data, found, before, served=served)
         rows = sound_rows(source, data / FILE, found, steps.copying)
-        return _write(rows, found, target, steps)
+        wanted = msgspec.structs.replace(found, clean=True)  # no write-ahead file belongs to the copy
+        if last is not None:
+            wanted = _without_later(source, wanted, last)
+            rows = (stored for stored in rows if stored.item.revision <= last)
+        return _write(rows, wanted, target, steps)
+
+
+def _last_acknowledged(data: Path, found: Head, before: Marks | None, *, served: bool) -> Revision | None:
+    """The newest revision that belongs into a copy, if the file has a commit more than that. Raises ``Damaged``.
+
+    ``before`` was read before the file, whose server may have gone on.
+    """
+    if not found.store or before is None:
+        return None
+    if not served:
+        return before.newest.revision if record.is_refused(before, found) else None
+    problem = record.fell_behind(before, found)
+    if problem is not None:
+        raise Damaged(data / FILE, problem)
+    now = read_marks(data)
+    return now.newest.revision if now is not None and record.is_ahead(now, found) else None
+
+
+def _without_later(source: sqlite3.Connection, found: Head, last: Revision) -> Head:
+    later = [checksum for (checksum,) in source.execute(log.CHECKSUMS_AFTER, (last,))]
+    return msgspec.structs.replace(found, revision=last, tally=found.tally.minus(later))
 
 
 def restore(backup: Path, data: Path, steps: Steps = SILENT) -> Copied:
     """Puts a backup into the new or empty folder ``data``. Raises ``StoreProblem``."""
     with _reading(backup, at_rest=True) as (source, found), _empty_folder(data):
+        problem = _unfinished(found)
+        if problem is not None:
+            raise Damaged(backup, problem)
         rows = sound_rows(source, backup, found, steps.copying)
-        return _write(rows, found.restored(), data / FILE, steps)
+        wanted = found.restored(new_identity())
+        return _write(rows, wanted, data / FILE, steps, lambda: create_mark(data, record.first(wanted)))
 
 
-def _dropped(path: Path) -> str | None:
-    """What a crash left and SQLite would drop; a server that runs has asked already."""
-    return None if is_served(path.parent) else dropped_problem(path)
+def _unfinished(found: Head) -> str | None:
+    """What is wrong with a file that stands alone, if it is not a backup but was taken from a data folder."""
+    if found.clean or not found.store:
+        return None
+    return "its server did not stop in order, and the write-ahead file with the newest commits is not beside it"
 
 
 def examine(path: Path, progress: Progress, *, at_rest: bool) -> list[str]:
     """Everything that is wrong with the file at ``path``; reads on where a start would have stopped."""
-    dropped = None if at_rest else _dropped(path)
-    return problems(path, progress, at_rest=at_rest) if dropped is None else [dropped]
+    served = not at_rest and is_served(path.parent)
+    before: Marks | None = None
+    try:
+        if not at_rest:
+            before = read_marks(path.parent) if served else reach(path.parent)
+    except Damaged as damaged:
+        return [damaged.what]  # SQLite must not open it now, or it drops what it cannot read
+    found = problems(path, progress, at_rest=at_rest)
+    if not found and (at_rest or served):
+        with _reading(path, at_rest=at_rest) as (_, ended):
+            problem = _unfinished(ended) if at_rest else before and ended.store and record.fell_behind(before, ended)
+        found = [problem] if problem else []
+    return found
 
 
 def problems(path: Path, progress: Progress, *, at_rest: bool) -> list[str]:
@@ -154,6 +198,7 @@ def _empty_folder(folder: Path) -> Iterator[None]:
             yield
         except BaseException:
             (folder / LOCK).unlink()
+            (folder / MARK).unlink(missing_ok=True)
             if new:
                 folder.rmdir()
             raise
@@ -165,7 +210,13 @@ def _not_empty(folder: Path) -> StoreProblem:
     return StoreProblem(f"data folder {folder} is not empty: choose another folder, or move it away")
 
 
-def _write(rows: Iterable[log.Stored], wanted: Head, target: Path, steps: Steps) -> Copied:
+def _write(
+    rows: Iterable[log.Stored],
+    wanted: Head,
+    target: Path,
+    steps: Steps,
+    before_naming: Callable[[], None] = lambda: None,
+) -> Copied:
     """Writes a file that holds ``rows``, reads it again, and gives it the name ``target``, which must be free."""
     try:
         descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f"{target.name}.", suffix=".partial")
@@ -183,6 +234,7 @@ def _write(rows: Iterable[log.Stored], wanted: Head, target: Path, steps: Steps)
             raise StoreProblem(f"{target} was not written as it should be; see to the disk, and try again")
         steps.probe("verified")
         size = partial.stat().st_size
+        before_naming()
         _name(partial, target)
     finally:
         partial.unlink(missing_ok=True)
@@ -192,7 +244,7 @@ def _write(rows: Iterable[log.Stored], wanted: Head, target: Path, steps: Steps)
 def write_rows(path: Path, rows: Iterable[log.Stored], wanted: Head, probe: Callable[[str], None]) -> None:
     """Fills a new file and syncs it. A crash leaves half a file, under a name that nobody trusts."""
     try:
-        with contextlib.closing(connect(path, create=True)) as connection:
+        with contextlib.closing(connect(path, wanted)) as connection:
             connection.execute("PRAGMA journal_mode = OFF")
             connection.execute("PRAGMA synchronous = OFF")
             connection.execute("BEGIN")
@@ -218,11 +270,3 @@ def _name(partial: Path, target: Path) -> None:
     except FileExistsError:
         raise StoreProblem(f"{target} is there already: choose another name, or remove it") from None
     sync_folder(target.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

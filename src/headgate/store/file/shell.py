@@ -8,6 +8,7 @@ file that has content; ``store/journal/shell.py`` does.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import sqlite3
@@ -17,7 +18,6 @@ from typing import Final
 from urllib.parse import quote
 
 from headgate.store import head, log
-from headgate.store.file import wal
 from headgate.store.head import Head, Tally
 
 FILE: Final = "headgate.db"
@@ -32,7 +32,10 @@ _PRAGMAS: Final = (
     "fullfsync = ON",
     "wal_autocheckpoint = 0",  # it would happen inside a commit, while writers wait
 )
-_SCHEMA: Final = [("head", head.CREATE), ("log", log.CREATE)]
+_SCHEMAS: Final = {
+    head.FORMAT: (("head", head.CREATE), ("log", log.CREATE)),
+    head.UNCHAINED: (("head", head.CREATE_UNCHAINED), ("log", log.CREATE)),
+}
 
 UNREADABLE: Final = (sqlite3.Error, UnicodeDecodeError)
 """What reading a damaged file may raise; the latter when SQLite's complaint quotes bytes that are no text."""
@@ -101,17 +104,17 @@ def is_served(folder: Path) -> bool:
     return False
 
 
-def connect(path: Path, *, create: bool) -> sqlite3.Connection:
-    """Opens our file to write; with ``create`` makes one where there is none. Raises ``StoreProblem``."""
+def connect(path: Path, new: Head | None = None) -> sqlite3.Connection:
+    """Opens our file to write; where there is none, makes one with the head ``new``. Raises ``StoreProblem``."""
     try:
         # Objects may be secrets; SQLite's own files get the mode of this one, which may have been widened meanwhile.
-        descriptor = os.open(path, os.O_RDWR | (os.O_CREAT if create else 0), 0o600)
+        descriptor = os.open(path, os.O_RDWR | (os.O_CREAT if new is not None else 0), 0o600)
         with contextlib.suppress(PermissionError):
             os.fchmod(descriptor, 0o600)
         os.close(descriptor)
     except OSError as error:
         raise StoreProblem(f"{path} cannot be opened: {error.strerror}; choose another") from error
-    return _connect(path, "mode=rw", _PRAGMAS, create=create)
+    return _connect(path, "mode=rw", _PRAGMAS, new)
 
 
 def connect_reading(path: Path, *, at_rest: bool) -> sqlite3.Connection:
@@ -120,17 +123,17 @@ def connect_reading(path: Path, *, at_rest: bool) -> sqlite3.Connection:
         raise StoreProblem(f"{path} is not there: name the data folder, or the backup")
     if at_rest and path.with_name(path.name + "-wal").exists():
         raise StoreProblem(f"{path} is in use, or was not closed: make a copy of it with `headgate backup`")
-    return _connect(path, "mode=ro&immutable=1" if at_rest else "mode=rw", ("query_only = ON",), create=False)
+    return _connect(path, "mode=ro&immutable=1" if at_rest else "mode=rw", ("query_only = ON",), None)
 
 
-def _connect(path: Path, how: str, pragmas: Sequence[str], *, create: bool) -> sqlite3.Connection:
+def _connect(path: Path, how: str, pragmas: Sequence[str], new: Head | None) -> sqlite3.Connection:
     connection: sqlite3.Connection | None = None
     try:
         address = f"file:{quote(str(path.absolute()))}?{how}"
         # The writer's thread uses the connection after this one made it; never both at once.
         connection = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
         connection.text_factory = bytes  # in a damaged file a text may be anything
-        _identify(connection, path, create=create)
+        _identify(connection, path, new)
         for pragma in (*pragmas, "cell_size_check = ON"):
             connection.execute(f"PRAGMA {pragma}")
         return connection
@@ -160,13 +163,20 @@ def primary_code(error: Exception) -> int:
     return code & 0xFF
 
 
+def is_there(path: Path) -> bool:
+    """Whether the file has any content; SQLite takes an empty one for a new one."""
+    return path.exists() and path.stat().st_size > 0
+
+
 def is_full(error: Exception) -> bool:
-    """Whether there is no room: for the file, or for the index of the write-ahead file beside it."""
+    """Whether there is no room: for the file, or for one of those beside it."""
+    if isinstance(error, OSError):
+        return error.errno in (errno.ENOSPC, errno.EDQUOT)
     code = getattr(error, "sqlite_errorcode", 0)
     return primary_code(error) == sqlite3.SQLITE_FULL or code == sqlite3.SQLITE_IOERR_SHMSIZE
 
 
-def _identify(connection: sqlite3.Connection, path: Path, *, create: bool) -> None:
+def _identify(connection: sqlite3.Connection, path: Path, new: Head | None) -> None:
     """Refuses a file that is not ours; fills one that is new."""
     application_id: int = connection.execute("PRAGMA application_id").fetchone()[0]
     user_version: int = connection.execute("PRAGMA user_version").fetchone()[0]
@@ -175,18 +185,18 @@ def _identify(connection: sqlite3.Connection, path: Path, *, create: bool) -> No
     if problem is not None:
         raise StoreProblem(f"{path} {problem}")
     if application_id == 0:
-        if not create:
+        if new is None:
             raise StoreProblem(f"{path} is empty")
         connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         connection.execute("BEGIN IMMEDIATE")
-        for _, statement in _SCHEMA:
+        for _, statement in _SCHEMAS[head.FORMAT]:
             connection.execute(statement)
-        connection.execute(head.WRITE, Head().row())
+        connection.execute(head.WRITE, new.row())
         connection.execute(f"PRAGMA application_id = {head.APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {head.FORMAT}")
         connection.execute("COMMIT")
-    elif schema != [(name.encode(), sql.encode()) for name, sql in _SCHEMA]:
+    elif schema != [(name.encode(), sql.encode()) for name, sql in _SCHEMAS[user_version]]:
         raise Damaged(path, "its tables are not those of a Headgate store")
 
 
@@ -197,12 +207,12 @@ def read_head(connection: sqlite3.Connection, path: Path) -> Head:
     return found
 
 
-def dropped_problem(path: Path) -> str | None:
-    """What was committed and cannot be read from the write-ahead file that a crash left. Ask before SQLite opens it:
-    SQLite drops that, and writes what remains over what may be newer."""
-    file = path.with_name(path.name + "-wal")
-    lost = wal.lost_commits(file.read_bytes(), PAGE_BYTES) if file.exists() else 0
-    return f"the last {lost} commits in {file.name} cannot be read" if lost > 1 else None
+def bring_up_to_date(connection: sqlite3.Connection, wanted: Head) -> None:
+    """Gives a file of the format without numbered commits the present one, inside the transaction under way."""
+    connection.execute("DROP TABLE head")
+    connection.execute(head.CREATE)
+    connection.execute(head.WRITE, wanted.row())
+    connection.execute(f"PRAGMA user_version = {head.FORMAT}")
 
 
 def structure_problem(connection: sqlite3.Connection) -> str | None:

@@ -1,0 +1,116 @@
+"""Which rows of a damaged store can still be read, and which cannot.
+
+SQLite gives up on a file that is cut short, or at the first page that makes no sense. Here the tree of the log is
+walked page by page (``store/file/btree.py``), with every sound frame of the write-ahead file on top, also those that
+SQLite drops. Where a page cannot be read, the keys that it held are known from its neighbours; rows with such keys are
+then looked for on every leaf page of both files. A row counts only if it matches its checksum. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from headgate.store import log
+from headgate.store.file.btree import Buffer, Gap, Pages, Row, Table, Unreadable, rows_on_leaf
+from headgate.store.file.contents import head_of, log_of
+from headgate.store.file.wal import Reading
+from headgate.store.head import Head, Tally
+from headgate.store.item import Revision
+
+_EVERYTHING: Final = Gap(-(1 << 63), (1 << 63) - 1, "the tables cannot be found")
+_COLUMNS: Final = 10
+_NAMED: Final = 20
+
+
+class Found(msgspec.Struct, frozen=True):
+    rows: Sequence[log.Stored]
+    """What is sound, in order of revision."""
+    head: Head | None
+    """The newest head, if it can be read."""
+    lost: Sequence[str]
+    """What is known to be lost; empty if every row that the head knows of is there."""
+
+    @property
+    def last(self) -> Revision:
+        """The highest number that is known to be used."""
+        newest = self.rows[-1].item.revision if self.rows else Revision(0)
+        return max(newest, self.head.revision) if self.head is not None else newest
+
+
+def collect(data: Buffer, written_ahead: Reading, page_bytes: int, last: Revision | None) -> Found:
+    """Everything that can be read; rows above ``last`` were refused, and are left out."""
+    pages = Pages(data, {each.page: each.content for each in written_ahead.images}, page_bytes)
+    known = _head(pages)
+    table = _log(pages, written_ahead.doubtful)
+    reader = log.Reader()
+    rows: dict[int, log.Stored] = {}
+    damaged: list[Gap] = []
+    for key, row in table.rows.items():
+        stored = _sound(reader, key, row)
+        if stored is not None:
+            rows[key] = stored
+        else:
+            damaged.append(Gap(key - 1, key, f"{log.describe((key, *row[1:]))} does not match its checksum"))
+    gaps = [*damaged, *table.gaps]
+    if gaps and not _complete(rows.values(), known):
+        for key, row in _on_leaves(pages, data, written_ahead, page_bytes):
+            if key not in rows and any(gap.above < key <= gap.upto for gap in gaps):
+                stored = _sound(reader, key, row)
+                if stored is not None:
+                    rows[key] = stored
+    lost = [] if _complete(rows.values(), known) else list(_lost(rows, known, gaps))
+    kept = [rows[key] for key in sorted(rows) if last is None or key <= last]
+    return Found(kept, known, lost)
+
+
+def _head(pages: Pages) -> Head | None:
+    try:
+        return head_of(pages)
+    except Unreadable:
+        return None
+
+
+def _log(pages: Pages, doubtful: frozenset[int]) -> Table:
+    try:
+        table = log_of(pages, doubtful)
+    except Unreadable:
+        return Table({}, (_EVERYTHING,))
+    if any(not 0 < page <= pages.count for page in doubtful):  # a frame does not even say which page it held
+        return Table(table.rows, (*table.gaps, msgspec.structs.replace(_EVERYTHING, what="a commit cannot be read")))
+    return table
+
+
+def _sound(reader: log.Reader, key: int, row: Row) -> log.Stored | None:
+    return reader.read((key, *row[1:])) if len(row) == _COLUMNS else None
+
+
+def _on_leaves(pages: Pages, data: Buffer, written_ahead: Reading, page_bytes: int) -> Iterator[tuple[int, Row]]:
+    for image in reversed(written_ahead.images):
+        yield from rows_on_leaf(pages, image.content, image.page)
+    for number in range(1, len(data) // page_bytes + 1):
+        yield from rows_on_leaf(pages, data[(number - 1) * page_bytes : number * page_bytes], number)
+
+
+def _complete(rows: Iterable[log.Stored], known: Head | None) -> bool:
+    return known is not None and Tally().plus(each.checksum for each in rows) == known.tally
+
+
+def _lost(rows: dict[int, log.Stored], known: Head | None, gaps: Sequence[Gap]) -> Iterator[str]:
+    """One line that counts, and one for each gap that was not filled."""
+    if known is not None and known.tally.rows > len(rows):
+        yield f"{known.tally.rows - len(rows)} of {known.tally.rows} rows cannot be read"
+    highest = known.revision if known is not None else max(rows, default=0)
+    told = 0
+    for gap in sorted(gaps, key=lambda each: (each.above, each.upto)):
+        first, end = max(gap.above + 1, 1), min(gap.upto, highest)
+        if first > end or (first == end and first in rows):
+            continue
+        told += 1
+        if told <= _NAMED:
+            where = f"revision {first}" if first == end else f"revisions {first} to {end}"
+            yield f"{where}: {gap.what}"
+    if told > _NAMED:
+        yield f"and {told - _NAMED} more places"
