@@ -27,7 +27,18 @@ from torture import flips
 
 WRITERS = 8
 HALFWAY = "halfway through a checkpoint"
-POINTS = ("begun", "compacted", "written", "committed", "answering", "checkpointing", HALFWAY, "checkpointed")
+POINTS = (
+    "begun",
+    "compacted",
+    "written",
+    "committed",
+    "marking",
+    "marked",
+    "answering",
+    "checkpointing",
+    HALFWAY,
+    "checkpointed",
+)
 BACKUP_POINTS = ("copied some", "copied", "verified")
 
 

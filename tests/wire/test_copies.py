@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import re
+import signal
 import sqlite3
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -105,6 +108,40 @@ def test_a_damaged_folder_is_named_at_start_and_can_be_opened_again_at_a_price(c
     with Cluster(cluster.data, "--components", "apiserver") as again:
         assert again.ask("GET", f"{MAPS}/kept")[0] == 200
         assert again.ask("GET", f"{MAPS}/lost")[0] == 404
+
+
+def zero_the_first_sector(wal: Path) -> None:
+    with wal.open("r+b") as file:
+        file.write(bytes(512))
+
+
+def cut_in_half(wal: Path) -> None:
+    os.truncate(wal, wal.stat().st_size // 2)
+
+
+@pytest.mark.parametrize("damage", [zero_the_first_sector, cut_in_half, Path.unlink])
+def test_acknowledged_writes_that_are_missing_after_a_kill_are_named_and_refused(
+    cluster: Cluster, damage: Callable[[Path], None]
+) -> None:
+    wal = cluster.data / "headgate.db-wal"
+    count = 0
+    while count < 20 or not wal.stat().st_size:  # the last checkpoint may have been just now
+        assert cluster.ask("POST", MAPS, {"metadata": {"name": f"m{count}"}})[0] == 201
+        count += 1
+    cluster.stop(signal.SIGKILL)
+    damage(wal)
+    for command in (("up", "--listen", "127.0.0.1:0"), ("check",)):
+        code, out, err = headgate(*command, "--data", cluster.data)
+        assert code == 1
+        assert re.search(r"\d+ acknowledged commits? (is|are) missing \(revisions? \d+", out + err), out + err
+    code, out, err = headgate("check", "--data", cluster.data, "--drop-damaged")
+    assert (code, err) == (0, "")
+    assert "lost: " in out
+    with Cluster(cluster.data, "--components", "apiserver") as again:
+        _, listed = again.ask("GET", MAPS)
+        kept = {item["metadata"]["name"] for item in listed["items"]} - {"kube-root-ca.crt"}
+        assert kept == {f"m{number}" for number in range(len(kept))}  # a prefix of what was written
+        assert len(kept) == count or "were acknowledged, and nothing of them is in the files" in out
 
 
 @pytest.mark.parametrize("command", ["backup", "restore", "check"])

@@ -179,6 +179,8 @@ class Endpoint:
         try:
             await self._committer.flush(revision)
         except CommitFailed as problem:
+            if problem.unknown:
+                return status.outcome_unknown(str(problem))
             return (status.insufficient_storage if problem.full else status.internal_error)(str(problem))
         return None
 

@@ -28,9 +28,11 @@ def command(file: Path | None, data: Path, drop_damaged: bool) -> None:
 
     The exit code is 0 if everything is sound and 1 if not. A server may be running.
 
-    Damage in the data folder is also found when the server starts, which then refuses. The right thing to do is to
-    restore a backup. Without one, --drop-damaged keeps every row that is sound. An object whose newest row is lost then
-    appears as it was before that, or is gone.
+    Damage in the data folder is also found when the server starts, which then refuses. That includes acknowledged
+    writes that are missing: a write-ahead file that was cut, removed or damaged, or a missing headgate.db-mark. The
+    right thing to do is to restore a backup. Without one, --drop-damaged keeps every row that is sound, also of a file
+    that was cut short, and says what is lost. An object whose newest row is lost then appears as it was before that, or
+    is gone.
 
     \b
     Example:
@@ -54,6 +56,8 @@ def command(file: Path | None, data: Path, drop_damaged: bool) -> None:
     if not problems:
         click.echo(f"{path} is sound")
     elif drop_damaged:
+        for each in done.lost or ("nothing: every row could be read",):
+            click.echo(f"lost: {each}")
         click.echo(f"kept {done.kept_rows} sound rows; the damaged files are in {done.aside}")
     else:
         sys.exit(1)

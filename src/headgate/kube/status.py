@@ -275,6 +275,12 @@ def unknown_error(problem: str, code: int = 500) -> ApiError:
     return ApiError(code, "", problem)
 
 
+def outcome_unknown(problem: str) -> ApiError:
+    """The disk failed, and whether the write exists after a restart cannot be told; a client must look."""
+    details = Details(causes=(Cause(reason="OutcomeUnknown", message=problem),))
+    return ApiError(500, "InternalError", f"Internal error occurred: {problem}", details)
+
+
 def insufficient_storage(problem: str) -> ApiError:
     """The disk is full. Nothing was written, and the same request may succeed once there is room."""
     return ApiError(507, "InsufficientStorage", problem, Details(causes=(Cause(message=problem),)))

@@ -3,12 +3,16 @@
 While one commit is on its way to the disk, further writes gather, and the next commit takes them all. An answer leaves
 only after ``flush`` returns, and ``flush`` returns only after the bytes are on disk. The disk itself, in a thread of
 its own: ``store/journal/shell.py``.
+
+After the disk refused something, every tick tries again (``Journal.try_again``), so that the store is ready again
+without a write of a client.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
@@ -16,6 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from headgate.store import log
+from headgate.store.health import DiskHealth
 from headgate.store.item import Change, Revision
 from headgate.store.journal.shell import CommitFailed, Journal
 from headgate.store.memory import Store
@@ -26,6 +31,8 @@ _FAILURES_REMEMBERED: Final = 1_000
 _EARLY: Final = 8  # so many waiting writers are worth a sync of their own: the disk works while others compute
 _TICK_S: Final = 2.0
 _CHECKPOINT_BYTES: Final = 8 * 1024 * 1024
+
+_log: Final = logging.getLogger(__name__)
 
 
 class Committer:
@@ -51,6 +58,8 @@ class Committer:
         self._job: asyncio.Future[None] | asyncio.Future[bool] | None = None  # the commit or checkpoint under way
         self._starting = False
         self._closing = False
+        self._health = DiskHealth()
+        self._retry_due = False
         self._checkpoint_due = False
         self._checkpoint_blocked = False  # by a reader, or by the disk: not tried again before the next tick
         self._upto = Revision(0)  # the last revision in the commit under way
@@ -58,6 +67,10 @@ class Committer:
         self._next: list[asyncio.Future[None]] = []  # who waits for the one after it
         self._superseded: deque[Revision] = deque()
         self._lost: deque[tuple[Revision, Revision, CommitFailed]] = deque(maxlen=_FAILURES_REMEMBERED)
+
+    def problem(self) -> str:
+        """Why the disk takes no writes at present; empty if it does."""
+        return self._health.problem or ""
 
     def flush(self, revision: Revision) -> Awaitable[None]:
         """Waits until the write with this revision is on disk and visible; raises ``CommitFailed`` if it was lost."""
@@ -86,9 +99,11 @@ class Committer:
         """Forgets the past that is too old, and asks for a checkpoint of what was committed since the last one."""
         self._compact(self._retention.tick(now_s, self._store.committed))
         self._checkpoint_blocked = False
-        if self._journal is not None and self._journal.unsaved_bytes:
+        if self._journal is not None and self._health.problem is not None:
+            self._retry_due = True
+        elif self._journal is not None and self._journal.unsaved_bytes:
             self._checkpoint_due = True
-        if self._superseded or self._checkpoint_due:
+        if self._superseded or self._checkpoint_due or self._retry_due:
             self._start_soon()
 
     async def keep_ticking(self) -> None:
@@ -119,7 +134,12 @@ class Committer:
         if self._journal is None or self._closing or self._job is not None:
             return
         loop, pending = asyncio.get_running_loop(), self._store.pending()
-        if self._checkpoint_due:
+        if self._retry_due:
+            self._retry_due = False
+            trying = self._journal.try_again
+            retry = self._job = loop.run_in_executor(self._executor, trying, self._store.oldest, self._health.size)
+            retry.add_done_callback(self._finish_retry)
+        elif self._checkpoint_due:
             self._checkpoint_due = False
             checkpoint = self._job = loop.run_in_executor(self._executor, self._journal.checkpoint)
             checkpoint.add_done_callback(self._finish_checkpoint)
@@ -140,14 +160,23 @@ class Committer:
         self._checkpoint_blocked = True
         try:
             self._checkpoint_blocked = not done.result()
+            self._note_health(0)
         finally:  # a checkpoint that went wrong is no reason to keep writers waiting
             if self._next or self._superseded:
                 self._start_soon()
+
+    def _finish_retry(self, done: asyncio.Future[None]) -> None:
+        self._job = None
+        if done.exception() is None:
+            self._note_health(self._health.size)
+        if self._next or self._superseded:
+            self._start_soon()
 
     def _finish_commit(self, done: asyncio.Future[None], batch: log.Batch) -> None:
         self._job = None
         error = done.exception()
         waiters, self._current = self._current, []
+        self._note_health(sum(len(change.item.data) for change in batch.changes))
         if error is not None:
             self._superseded.extendleft(reversed(batch.superseded))
             self._lose(waiters + self._next, error if isinstance(error, CommitFailed) else CommitFailed(str(error)))
@@ -164,6 +193,12 @@ class Committer:
                 self._start()
             elif self._superseded or self._checkpoint_due:
                 self._start_soon()
+
+    def _note_health(self, size: int) -> None:
+        trouble = self._journal.trouble if self._journal is not None else None
+        line = self._health.failed(trouble, size) if trouble is not None else self._health.succeeded(size)
+        if line is not None:
+            _log.warning("%s", line)
 
     def _reached_answering(self) -> None:
         if self._journal is None:
@@ -204,4 +239,4 @@ class Committer:
 
 def _again(reason: CommitFailed) -> CommitFailed:
     """One exception for each that waits: an exception carries the trace of its own raising."""
-    return CommitFailed(str(reason), full=reason.full)
+    return CommitFailed(str(reason), full=reason.full, unknown=reason.unknown)

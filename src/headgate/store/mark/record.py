@@ -98,7 +98,7 @@ def contents(newest: Mark) -> bytes:
 
 def read(data: bytes) -> Marks | str:
     """What the file says, or why that cannot be told."""
-    found = [each for place in RECORDS_AT if (each := _decode(data[place : place + RECORD_BYTES], place)) is not None]
+    found = [each for place in RECORDS_AT if (each := decode(data[place : place + RECORD_BYTES], place)) is not None]
     if not found:
         return "neither of its two records can be read"
     if len({each.store for each in found}) > 1:
@@ -109,7 +109,7 @@ def read(data: bytes) -> Marks | str:
     return Marks(newest, whole=len(found) == 2)
 
 
-def _decode(record: bytes, place: int) -> Mark | None:
+def decode(record: bytes, place: int) -> Mark | None:
     end = len(_MAGIC) + _FIELDS.size
     said = record[:end]
     if record[end : end + _DIGEST_BYTES] != sha256(said).digest() or not said.startswith(_MAGIC):
@@ -155,6 +155,8 @@ def _missing(head: Head, mark: Mark) -> str:
     count = "1 acknowledged commit is" if commits == 1 else f"{commits} acknowledged commits are"
     if mark.revision > head.revision:
         lost = f"revisions {head.revision + 1} to {mark.revision}"
+        if mark.revision == head.revision + 1:
+            lost = f"revision {mark.revision}"
     else:
         lost = "without new revisions"
     return f"{count} missing ({lost}); everything up to revision {head.revision} can be read"

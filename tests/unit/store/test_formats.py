@@ -1,0 +1,126 @@
+"""Files of the format before commits were numbered: a sound one opens and is brought to the present format."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from headgate.store import head
+from headgate.store.backup.shell import back_up, examine, restore
+from headgate.store.file.shell import FILE, Damaged
+from headgate.store.item import Item
+from headgate.store.mark.shell import MARK
+from headgate.store.salvage.shell import salvage
+from torture import flips
+
+
+def silent(done: int, total: int) -> None:
+    pass
+
+
+def make_unchained(folder: Path) -> None:
+    """Turns a store of the present format into one of the format before it."""
+    connection = sqlite3.connect(folder / FILE)
+    with connection:
+        said = connection.execute("SELECT revision, oldest, clean, rows, digest FROM head").fetchone()
+        seal = int.from_bytes(sha256(",".join(map(str, said)).encode()).digest()[:8], "big", signed=True)
+        connection.execute("DROP TABLE head")
+        connection.execute(head.CREATE_UNCHAINED)
+        connection.execute("INSERT INTO head VALUES (1, ?, ?, ?, ?, ?, ?)", (*said, seal))
+        connection.execute(f"PRAGMA user_version = {head.UNCHAINED}")
+    connection.close()
+    (folder / MARK).unlink()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    flips.build(tmp_path / "data")
+    return tmp_path / "data"
+
+
+def content(folder: Path) -> object:
+    journal, store = flips.load(folder)
+    journal.close(store.committed)
+    return flips.content(store)
+
+
+def objects(folder: Path) -> list[Item]:
+    journal, store = flips.load(folder)
+    journal.close(store.committed)
+    return list(store.peek_all("pods", None))
+
+
+def version(folder: Path) -> int:
+    connection = sqlite3.connect(folder / FILE)
+    (found,) = connection.execute("PRAGMA user_version").fetchone()
+    connection.close()
+    return int(found)
+
+
+def test_a_sound_file_is_brought_to_the_present_format_and_serves_the_same(folder: Path) -> None:
+    before = content(folder)
+    make_unchained(folder)
+    assert (version(folder), examine(folder / FILE, silent, at_rest=False)) == (3, [])
+    assert content(folder) == before
+    assert version(folder) == 4
+    journal, store = flips.load(folder)
+    flips.stage(store, "later", "x")
+    flips.commit(store, journal)
+    after = flips.content(store)
+    journal.close(store.committed)
+    assert content(folder) == after
+    assert examine(folder / FILE, silent, at_rest=False) == []
+
+
+@pytest.mark.parametrize("point", ["begun", "marking", "marked"])
+def test_a_start_that_is_interrupted_while_it_changes_the_format_is_repeated(folder: Path, point: str) -> None:
+    before = objects(folder)
+    make_unchained(folder)
+    killed = folder.parent / "killed"
+
+    def probe(reached: str) -> None:
+        if reached == point and not killed.exists():
+            shutil.copytree(folder, killed)
+
+    journal = flips.Journal.open(folder, probe)
+    store = journal.load()
+    flips.stage(store, "later", "x")
+    flips.commit(store, journal)
+    journal.close(store.committed)
+    assert objects(killed) == before
+    assert version(killed) == 4
+
+
+def test_damage_in_an_old_file_is_named_and_what_is_sound_can_be_kept(folder: Path) -> None:
+    make_unchained(folder)
+    with sqlite3.connect(folder / FILE) as connection:
+        connection.execute("UPDATE log SET data = 'other' WHERE name = 'n7'")
+    connection.close()
+    with pytest.raises(Damaged, match="n7"):
+        flips.load(folder)
+    assert version(folder) == 3
+    assert salvage(folder, silent).kept_rows > 10
+    assert version(folder) == 4
+    content(folder)
+
+
+def test_an_old_file_beside_the_mark_of_a_later_time_is_refused(folder: Path) -> None:
+    mark = (folder / MARK).read_bytes()
+    make_unchained(folder)
+    (folder / MARK).write_bytes(mark)
+    with pytest.raises(Damaged, match="it is older than headgate"):
+        flips.load(folder)
+
+
+def test_an_old_file_is_a_backup_still(folder: Path, tmp_path: Path) -> None:
+    before = objects(folder)
+    make_unchained(folder)
+    back_up(folder, tmp_path / "copy.db")
+    for source in (folder / FILE, tmp_path / "copy.db"):
+        target = tmp_path / f"of-{source.parent.name}"
+        restore(source, target)
+        assert objects(target) == before
