@@ -86,6 +86,7 @@ def test_what_is_registered_fails_open_and_leaves_system_namespaces_alone(
     assert [hook["name"] for hook in hooks] == [
         "gate.pods.headgate.dev",
         "stamp.pods.headgate.dev",
+        "resize.pods.headgate.dev",
         "queues.headgate.dev",
         "podgroups.headgate.dev",
         "resourceflavors.kueue.headgate.dev",

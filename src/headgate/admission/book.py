@@ -23,7 +23,14 @@ Key = tuple[Resource, str, str]
 
 WATCHED: Final[Mapping[Resource, tuple[str, ...]]] = {
     NAMESPACES: ("metadata.annotations", "metadata.labels"),
-    QUEUES: ("metadata.annotations", "spec", "status.state", "status.conditions"),
+    QUEUES: (
+        "metadata.annotations",
+        "spec",
+        "status.state",
+        "status.conditions",
+        "status.allocated",
+        "status.reserved",
+    ),
     POD_GROUPS: ("spec.queue",),
 }
 """What is followed, and which fields of it are looked at."""

@@ -3,7 +3,7 @@
 A pod opts in by its annotation, with exactly ``"true"``; where it says nothing, its queue, its namespace or the whole
 installation may say so for it, and then the annotation is written on the pod, too: whoever comes later reads only the
 pod. A creation is never refused: what a user may not bring is taken off. The gate is lifted by ``control/scheduler/``
-once ``capacity/`` has reserved the room.
+once ``capacity/`` has reserved the room. A resize of a pod on a node is refused where its queue has no room for it.
 """
 
 from __future__ import annotations
@@ -14,12 +14,17 @@ from typing import Any, Final
 from headgate.admission.policy import Object, Policy, View
 from headgate.admission.review import ALLOWED, Answer, Operation, Request, annotations_of, escape
 from headgate.capacity.names import DEFAULT, GATE, GROUP_NAMES, OPT_IN, POD_GROUPS, QUEUE_NAME, QUEUES, STAMP
+from headgate.capacity.resizing import find_shortage
+from headgate.capacity.stamp import read_stamp
+from headgate.kube.amounts import is_counted, units
 from headgate.kube.errors import quote
+from headgate.kube.requests import pod_requests
 from headgate.kube.resource import NAMESPACES
 
 _NOT_A_CREATE: Final = "expect operation to be 'CREATE'"
 _WORDS: Final = {"true": True, "false": False}
 _DEFAULT_SCHEDULER: Final = "default-scheduler"
+_ENDED: Final = ("Succeeded", "Failed")
 _ANNOTATIONS: Final = "/metadata/annotations"
 _GATES: Final = "/spec/schedulingGates"
 _AT_OPT_IN: Final = f"{_ANNOTATIONS}/{escape(OPT_IN)}"
@@ -77,6 +82,53 @@ def guard_binding(request: Request, policy: Policy, view: View) -> Answer:
     if not policy.gates or request.user in policy.trusted or request.namespace in policy.exempt:
         return ALLOWED
     return _refusal(request) if STAMP in annotations_of(request.obj) else ALLOWED
+
+
+def validate_resize(request: Request, policy: Policy, view: View) -> Answer:
+    """A pod on a node grows only as far as its queue allows. One without a node may ask for anything: it waits until
+    its queue has that much."""
+    spec = _part(request.obj, "spec")
+    if request.namespace in policy.exempt or (spec.get("schedulerName") or _DEFAULT_SCHEDULER) not in policy.schedulers:
+        return ALLOWED
+    if not spec.get("nodeName") or _part(request.old, "status").get("phase") in _ENDED:
+        return ALLOWED
+    added = _added(request.old, request.obj)
+    queue = _queue_of_counted(request, view) if added else ""
+    shortage = find_shortage(queue, added, view.queues, lambda name: _part(view.get(QUEUES, "", name) or {}, "status"))
+    if shortage is None:
+        return ALLOWED
+    way = "make it smaller, or wait until others have gone"
+    text = f"{shortage.describe('in use or promised')}; a pod on a node cannot grow over the limit of its queue: {way}"
+    return Answer(refusal=f"spec.containers: {text}")
+
+
+def _added(old: Object, new: Object) -> dict[str, int]:
+    """What the pod would hold beyond what it is counted with now."""
+    before, after = pod_requests(old), pod_requests(new, as_spec=True)
+    found = {
+        name: units(name, amount) - (units(name, before[name]) if name in before else 0)
+        for name, amount in after.items()
+        if is_counted(name)
+    }
+    return {name: more for name, more in found.items() if more > 0}
+
+
+def _queue_of_counted(request: Request, view: View) -> str:
+    """Of a pod that is there: its stamp says it, or its words."""
+    annotations = annotations_of(request.old)
+    stamp = read_stamp(_text(annotations.get(STAMP)), _text(_part(request.old, "metadata").get("uid")))
+    if stamp is not None:
+        return stamp.queue
+    namespace = view.get(NAMESPACES, "", request.namespace) or {}
+    named = _queue_of(request.namespace, annotations, namespace, view)
+    if named:
+        return named
+    own = annotations.get(QUEUE_NAME) or annotations_of(namespace).get(QUEUE_NAME)
+    return _text(own) or DEFAULT
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def _refusal(request: Request) -> Answer:

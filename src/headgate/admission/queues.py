@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from headgate.admission.policy import Policy, View
 from headgate.admission.review import ALLOWED, Answer, Request
-from headgate.capacity.queue_changes import problems_of_deletion, problems_of_queue
+from headgate.capacity.queue_changes import problems_of_deletion, problems_of_queue, remarks_of_queue
 
 
 def validate_queue(request: Request, policy: Policy, view: View) -> Answer:
     """Everything that is wrong, at once."""
     if request.operation == "DELETE":
-        problems = problems_of_deletion(_name(request), view.queues, view.tenants)
+        problems, remarks = problems_of_deletion(_name(request), view.queues, view.tenants), []
     else:
         old = request.old if request.operation == "UPDATE" else None
         problems = problems_of_queue(request.obj, old, view.queues, view.tenants)
-    return Answer(refusal="; ".join(map(str, problems))) if problems else ALLOWED
+        remarks = remarks_of_queue(request.obj, old)
+    if problems:
+        return Answer(refusal="; ".join(map(str, problems)))
+    return Answer(warnings=tuple(remarks)) if remarks else ALLOWED
 
 
 def _name(request: Request) -> str:

@@ -90,6 +90,16 @@ def _of_kinds(kinds: Iterable[JobKind]) -> tuple[Step, ...]:
 STEPS: Final = (
     Step("gate.pods.headgate.dev", "/pods/mutate", True, PODS, "", ("CREATE",), True, pods.gate_new),
     Step("stamp.pods.headgate.dev", "/pods/validate", False, PODS, "", ("UPDATE",), True, pods.guard_stamp),
+    Step(
+        "resize.pods.headgate.dev",
+        "/pods/resize/validate",
+        False,
+        PODS,
+        "resize",
+        ("UPDATE",),
+        False,
+        pods.validate_resize,
+    ),
     Step("stamp.pods.headgate.dev", "", False, PODS, "status", ("UPDATE",), True, pods.guard_stamp),
     Step("stamp.pods.headgate.dev", "", False, PODS, "binding", ("CREATE",), True, pods.guard_binding),
     Step("stamp.pods.headgate.dev", "", False, _BINDINGS, "", ("CREATE",), True, pods.guard_binding),

@@ -40,6 +40,18 @@ def problems_of_queue(
     return list(dict.fromkeys(found))
 
 
+def remarks_of_queue(new: Mapping[str, Any], old: Mapping[str, Any] | None) -> list[str]:
+    """What is allowed, and may mean something else to whoever wrote it."""
+    queue = read_queue(new)
+    before = {} if old is None else read_queue(old).capability
+    return [
+        f"{field('capability', resource)}: 0 means that the queue may use no {resource} at all; Volcano takes it for "
+        f"no limit. For no limit leave {resource} out"
+        for resource, amount in sorted(queue.capability.items())
+        if not amount and before.get(resource) != 0
+    ]
+
+
 def problems_of_deletion(name: str, known: Known, tenants: Tenants) -> list[Problem]:
     """Why this queue may not go."""
     if name in (ROOT, DEFAULT):

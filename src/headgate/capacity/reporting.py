@@ -48,6 +48,11 @@ class _Usage(Protocol):
     def reserved(self) -> Amounts: ...
 
 
+class _Limits(Protocol):
+    @property
+    def capability(self) -> Amounts: ...
+
+
 class _Refusal(Protocol):
     @property
     def why(self) -> Enum: ...
@@ -60,6 +65,8 @@ class Books(Protocol):
     """What is asked of the engine (``queues.py``)."""
 
     def usage(self, queue: str, /) -> _Usage: ...
+
+    def limits(self, queue: str, /) -> _Limits: ...
 
     def queue_of(self, uid: str, /) -> str: ...
 
@@ -254,6 +261,7 @@ class Reporting:
             conditions=(
                 states.condition_of(name, closer),
                 reports.not_valid(self._books.problems().get(f"queue/{name}", "")),
+                reports.over_capability(usage.allocated, self._books.limits(name).capability),
                 unsupported.condition_of_queue(queue.spec),
             ),
             now=now,

@@ -19,7 +19,10 @@ Object = dict[str, Any]
 
 VALID: Final = "Valid"
 """The type of the condition of a queue that cannot be trusted, or stands below one that cannot."""
-_OF_QUEUES: Final = (states.CONDITION, VALID, unsupported.CONDITION)
+WITHIN_CAPABILITY: Final = "WithinCapability"
+"""The type of the condition of a queue whose pods on nodes hold more than its limit."""
+CAPABILITY_EXCEEDED: Final = "CapabilityExceeded"
+_OF_QUEUES: Final = (states.CONDITION, VALID, WITHIN_CAPABILITY, unsupported.CONDITION)
 _OF_GROUPS: Final = (UNSCHEDULABLE, SCHEDULED, unsupported.CONDITION)
 _AMOUNTS: Final = ("allocated", "reserved")
 
@@ -67,6 +70,20 @@ def not_valid(problem: str) -> Condition | None:
     if not problem:
         return None
     return {"type": VALID, "status": "False", "reason": "InvalidQueue", "message": problem}
+
+
+def over_capability(allocated: Amounts, limits: Amounts) -> Condition | None:
+    """``limits``: what the queue may use, with what queues above it and beside it leave. A pod that runs is not told to
+    go because it was resized, or because a limit was lowered; the queue says so instead."""
+    over = [
+        f"{amount_text(name, allocated[name])} of {amount_text(name, limit)} {name}"
+        for name, limit in sorted(limits.items())
+        if allocated.get(name, 0) > limit
+    ]
+    if not over:
+        return None
+    text = f"pods on nodes hold more than the queue may use: {', '.join(over)}; nothing more is granted until they fit"
+    return {"type": WITHIN_CAPABILITY, "status": "False", "reason": CAPABILITY_EXCEEDED, "message": text}
 
 
 def ours(observed: Mapping[str, Any], wanted: Mapping[str, Any]) -> Object:

@@ -80,7 +80,7 @@ class Admitting:
 
     # What the API shows
 
-    def saw(self, pod: Pod) -> bool:
+    def saw(self, pod: Pod, now_s: float) -> bool:
         """Whether a removal that was under way is confirmed by this."""
         if pod.scheduler_name not in self._names:
             return False
@@ -95,11 +95,18 @@ class Admitting:
         is_written = pod.annotations.get(STAMP, "") == self._lifts.stamp(pod.uid)
         if self._lifts.is_open(pod.uid) and not is_written and not pod.node_name:
             return False
+        self._ended_unanswered(pod.uid, Result.DONE, now_s)
         return self._lifts.shown(pod.uid)
 
-    def gone(self, uid: str) -> None:
+    def _ended_unanswered(self, uid: str, result: Result, now_s: float) -> None:
+        """The watch says what became of a removal, and no answer to it is on its way."""
+        if self._lifts.awaits_retry(uid):
+            self._metrics.answered(result, self._lifts.ended(uid, now_s))
+
+    def gone(self, uid: str, now_s: float) -> None:
         """The pod will never run again, or never ran."""
         self.queues.task_removed(uid)
+        self._ended_unanswered(uid, Result.GONE, now_s)
         self._lifts.forget(uid)
         self._unsaid.pop(uid, None)
         self._refusals.pop(uid, None)
@@ -207,9 +214,9 @@ class Admitting:
         nobody else will lift it."""
         if result is Result.REFUSED and not self._enabled:
             result = Result.LATER
-        took_s = self._lifts.took_s(uid, now_s)
         settled = self._lifts.answered(uid, result, message, now_s)
-        self._metrics.answered(result, took_s if settled else None)
+        is_over = not self._lifts.is_open(uid)
+        self._metrics.answered(result, self._lifts.ended(uid, now_s) if is_over else None)
         return settled
 
     def samples(self) -> Iterator[Sample]:

@@ -28,7 +28,6 @@ _AGAIN: Final = (Result.LATER, Result.UNKNOWN, Result.TAKEN, Result.GATED)
 # Mutable: the state of one removal.
 class _Lift(msgspec.Struct, eq=False):
     effect: LiftGate
-    began_s: float
     retries: int = 0
     is_renewed: bool = False
     """Another stamp is to be written than the one that is under way."""
@@ -37,6 +36,7 @@ class _Lift(msgspec.Struct, eq=False):
 class Lifts:
     def __init__(self) -> None:
         self._open: dict[str, _Lift] = {}
+        self._began_s: dict[str, float] = {}  # of each removal that is not over: the answer may come after the watch
         self._confirmed: dict[str, str] = {}  # and the stamp that was written
         self._refused: dict[str, str] = {}
         self._later: Heap[str] = Heap()
@@ -72,7 +72,8 @@ class Lifts:
         if under_way is not None or self._confirmed.get(pod.uid) == stamp:
             return None
         self._refused.pop(pod.uid, None)
-        lift = self._open[pod.uid] = _Lift(LiftGate(pod, stamp), now_s)
+        lift = self._open[pod.uid] = _Lift(LiftGate(pod, stamp))
+        self._began_s[pod.uid] = now_s
         return lift.effect
 
     def answered(self, uid: str, result: Result, message: str, now_s: float) -> bool:
@@ -101,9 +102,14 @@ class Lifts:
         self.forget(uid)
         return was_open
 
-    def took_s(self, uid: str, now_s: float) -> float | None:
-        lift = self._open.get(uid)
-        return None if lift is None else now_s - lift.began_s
+    def awaits_retry(self, uid: str) -> bool:
+        """Asked for, answered, and to be asked for again: no answer is on its way."""
+        return uid in self._later
+
+    def ended(self, uid: str, now_s: float) -> float | None:
+        """The removal is over, and this is how long it took; None if that was said before."""
+        began_s = self._began_s.pop(uid, None)
+        return None if began_s is None else now_s - began_s
 
     def due(self, now_s: float) -> Iterator[LiftGate]:
         while (first := self._later.first()) is not None and first[0] <= now_s:

@@ -159,7 +159,7 @@ class Scheduler:
         self._owed += self._attempts.settle(uid, now_s)
         queued = self.queue.get(uid)
         others = () if queued is None else self._admitting.company(queued.pod).uids
-        self._admitting.gone(uid)
+        self._admitting.gone(uid, now_s)
         self.queue.delete(uid, now_s)
         self._attempts.company_changed(others, now_s)
         row = matrix.home(uid)
@@ -174,7 +174,7 @@ class Scheduler:
         self._conditions.forget(pod.uid)
         self._preempting.forget(pod.uid)
         self._owed += self._attempts.settle(pod.uid, now_s, pod.node_name)
-        self._admitting.saw(pod)
+        self._admitting.saw(pod, now_s)
         self.queue.delete(pod.uid, now_s, bound=True)
         row = matrix.home(pod.uid)
         old = None if row is None else matrix.pods_on(row)[pod.uid]
@@ -206,12 +206,15 @@ class Scheduler:
         known = self.queue.get(pod.uid)
         if known is None and self.cluster.matrix.node_of(pod.uid):
             return  # it has been bound, and this is how it looked before
-        confirmed = self._admitting.saw(pod)
+        confirmed = self._admitting.saw(pod, now_s)
         if known is None:
             self.queue.add(pod, now_s)
             (self._notices if pod.gates else self._exposed).waits(pod.uid, now_s)
         else:
+            had = known.pod.gates
             self.queue.update(pod, now_s)
+            if had != pod.gates:
+                self._owed += self._retold(pod.uid)
         if confirmed:
             self._owed += self._attempts.ungated(pod.uid, now_s)
 
@@ -291,6 +294,14 @@ class Scheduler:
                 effects += said
         return effects
 
+    def _retold(self, uid: str) -> list[Effect]:
+        """A pod whose gates changed, whoever changed them, and that still waits for its queue: its condition says why
+        as of now."""
+        queued = self.queue.get(uid)
+        if queued is None or queued.where is not Where.GATED or queued.gating is None:
+            return []
+        return list(self._admitting.tell(queued.pod)) if queued.gating.plugin == QueueAllocation.name else []
+
     def _notice(self, uid: str) -> list[Effect]:
         """Where people look, why a pod waits that nobody tried for a while."""
         queued = self.queue.get(uid)
@@ -308,6 +319,7 @@ class Scheduler:
     def lifted(self, uid: str, result: Result, message: str, now_s: float) -> list[Effect]:
         """The removal of a gate was answered."""
         if result is Result.GONE:
+            self._admitting.answered(uid, result, message, now_s)
             self.pod_removed(uid, now_s)
             return []
         return self._attempts.lifted(uid, result, message, now_s)

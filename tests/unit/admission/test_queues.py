@@ -61,3 +61,18 @@ def test_an_object_that_is_no_queue_breaks_nothing() -> None:
         validate_queue(Request("CREATE", "queues", "", "x", obj=obj), POLICY, SmallView())
         validate_queue(Request("UPDATE", "queues", "", "x", obj=obj, old=obj), POLICY, SmallView())
         validate_queue(Request("DELETE", "queues", old=obj), POLICY, SmallView())
+
+
+def test_a_limit_of_nothing_is_kept_and_said_to_mean_nothing() -> None:
+    answer = write(a_tree(), "c", capability={"cpu": 0, "memory": "0Gi", "example.com/gpu": "1"})
+    assert answer.refusal == ""
+    assert [text.split(":")[0] for text in answer.warnings] == ["spec.capability.cpu", "spec.capability.memory"]
+    assert "0 means that the queue may use no cpu at all; Volcano takes it for no limit" in answer.warnings[0]
+
+
+def test_a_limit_of_nothing_is_said_when_it_comes_and_not_with_every_change() -> None:
+    nothing, more = {"capability": {"cpu": 0}}, {"capability": {"cpu": 1}}
+    assert write(a_tree(), "c", more, **nothing).warnings
+    assert write(a_tree(), "c", nothing, **nothing, weight=2) == ALLOWED
+    assert write(a_tree(), "c", nothing, **more) == ALLOWED
+    assert delete(a_tree(), "c") == ALLOWED

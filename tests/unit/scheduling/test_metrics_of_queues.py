@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from headgate.scheduling.effects import Result
-from unit.scheduling.queued_world import QueuedWorld, a_gated_pod, a_queue
+from unit.scheduling.queued_world import QueuedWorld, a_gated_pod, a_queue, ungated
 
 
 def values(world: QueuedWorld, queue: str) -> dict[str, float]:
@@ -72,3 +73,69 @@ def test_a_queue_that_is_gone_is_not_told_of() -> None:
     world.scheduler.queues.queue_removed("q")
     assert values(world, "q") == {}
     assert values(world, "other")
+
+
+def removals(world: QueuedWorld) -> tuple[dict[str, float], float, float]:
+    """Answers by result; how many removals were timed, and how long they took together."""
+    answers: dict[str, float] = {}
+    timed: dict[str, float] = {}
+    for family in text_string_to_metric_families(world.scheduler.page(world.now_s).decode()):
+        for sample in family.samples:
+            if sample.name == "headgate_gate_removals_total":
+                answers[sample.labels["result"]] = sample.value
+            elif sample.name.startswith("headgate_gate_removal_duration_seconds_"):
+                timed[sample.name.rpartition("_")[2]] = sample.value
+    return answers, timed["count"], timed["sum"]
+
+
+def a_removal_under_way() -> tuple[QueuedWorld, dict[str, object], str]:
+    world = QueuedWorld(a_queue("q", "1"))
+    pod = a_gated_pod("p")
+    world.show(pod)
+    world.step()
+    stamp = world.lifts["p"]
+    world.now_s += 0.5
+    return world, pod, stamp
+
+
+def test_a_removal_that_the_watch_shows_before_its_answer_is_timed() -> None:
+    world, pod, stamp = a_removal_under_way()
+    world.show(ungated(pod, stamp))
+    world.now_s += 0.5
+    world.lifted("p")
+    assert removals(world) == ({"done": 1}, 1, 1.0)
+
+
+def test_a_removal_that_only_the_watch_confirms_is_timed() -> None:
+    world, pod, stamp = a_removal_under_way()
+    world.lifted("p", Result.UNKNOWN)
+    world.now_s += 0.5
+    world.show(ungated(pod, stamp))
+    assert removals(world) == ({"done": 1, "unknown": 1}, 1, 1.0)
+
+
+@pytest.mark.parametrize("is_shown_first", [False, True])
+def test_a_removal_from_a_pod_that_is_gone_is_counted_and_timed(is_shown_first: bool) -> None:
+    world, _, _ = a_removal_under_way()
+    if is_shown_first:
+        world.remove("p")
+    world.lifted("p", Result.GONE)
+    assert removals(world) == ({"gone": 1}, 1, 0.5)
+
+
+def test_a_pod_that_goes_before_its_removal_is_asked_for_again_is_counted_as_gone() -> None:
+    world, _, _ = a_removal_under_way()
+    world.lifted("p", Result.LATER)
+    world.remove("p")
+    assert removals(world) == ({"gone": 1, "later": 1}, 1, 0.5)
+    world.step(60.0)
+    assert not world.lifts
+
+
+def test_a_refused_removal_is_timed_and_so_is_the_next_one() -> None:
+    world, _, _ = a_removal_under_way()
+    world.lifted("p", Result.REFUSED, "no")
+    world.step(6.0)
+    assert list(world.lifts) == ["p"]
+    world.lifted("p")
+    assert removals(world) == ({"done": 1, "refused": 1}, 2, 0.5)

@@ -6,7 +6,7 @@ Statements of the design carry their ids (A1, R3 ...).
 from __future__ import annotations
 
 from clusters import a_node
-from headgate.capacity.names import GATE, STAMP
+from headgate.capacity.names import GATE, QUEUE_NAME, STAMP
 from headgate.capacity.stamp import read_stamp
 from headgate.scheduling.effects import Result
 from headgate.scheduling.lifting import AT_ONCE
@@ -318,3 +318,40 @@ def test_switched_off_the_feature_lifts_so_many_gates_a_second_in_order() -> Non
     assert lifted[:3] == ["p001", "p003", "p005"]
     assert 200 <= len(lifted) <= 320
     assert len(set(lifted)) == len(lifted)
+
+
+def test_a_gate_that_a_human_removed_leaves_no_condition_that_names_it() -> None:
+    world = QueuedWorld(a_queue("q", "1"))
+    pod = a_gated_pod("p2")
+    world.show(a_gated_pod("p1"), pod)
+    world.step()
+    world.step(11.0)
+    assert world.statuses["p2"].startswith("SchedulingGated: ")
+    world.show(ungated(pod))
+    world.step()
+    assert world.statuses["p2"].startswith("WaitingForQueue: queue q has no room for 1 cpu")
+    world.step(600.0)
+    assert not world.statuses, "it is said once"
+
+
+def test_a_gate_that_a_human_removed_from_a_pod_that_did_not_opt_in_leaves_no_condition_that_names_it() -> None:
+    world = QueuedWorld(a_queue("q", "1"))
+    pod = a_gated_pod("p2", annotations={QUEUE_NAME: "q"})
+    world.show(a_gated_pod("p1"))
+    world.step()
+    world.show(pod)
+    world.step(11.0)
+    world.show(ungated(pod))
+    world.step()
+    assert world.statuses["p2"].startswith("Unschedulable: queue q has no room for 1 cpu")
+
+
+def test_a_foreign_gate_that_goes_while_the_queue_is_full_is_not_named_any_more() -> None:
+    world = QueuedWorld(a_queue("q", "1"))
+    world.show(a_gated_pod("p1"))
+    world.step()
+    world.show(a_gated_pod("p2", gates=(GATE, FOREIGN)))
+    world.step(11.0)
+    world.show(a_gated_pod("p2"))
+    world.step()
+    assert world.statuses["p2"].startswith("SchedulingGated: queue q has no room for 1 cpu")

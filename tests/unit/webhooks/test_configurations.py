@@ -105,7 +105,7 @@ def test_names_are_unique_and_what_only_the_embedded_server_asks_is_not_register
     names = [hook["name"] for hook in registered(KEEPING)]
     assert len(set(names)) == len(names)
     below = [hook["rules"][0]["resources"][0] for hook in registered(KEEPING)]
-    assert [each for each in below if "/" in each] == ["workloads/status", "statefulsets/scale"]
+    assert [each for each in below if "/" in each] == ["pods/resize", "workloads/status", "statefulsets/scale"]
 
 
 def test_with_the_feature_off_nothing_about_pods_is_registered() -> None:
