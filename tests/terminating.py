@@ -20,7 +20,7 @@ from headgate.capacity.settings import DEFAULTS as SETTINGS
 from headgate.capacity.settings import Settings
 from headgate.kube.timestamps import format_time
 from headgate.scheduling.admitting import Queueing
-from headgate.scheduling.effects import Bind, Effect, LiftGate, Preempt, Result, Say, SetStatus
+from headgate.scheduling.effects import Bind, Effect, LiftGate, Preempt, RemoveStamp, Result, Say, SetStatus
 from headgate.scheduling.scheduler import Scheduler
 from unit.scheduling.queued_world import a_group, a_queue
 from unit.scheduling.world import configured
@@ -169,6 +169,10 @@ class TerminatingCluster:
                     self._perform(self._lift(pod.name, stamp))
                 case SetStatus(pod, condition, promise):
                     self._set_status(pod.name, condition, promise)
+                case RemoveStamp(pod, stamp):
+                    if self.pods[pod.name]["metadata"]["annotations"].get(STAMP) == stamp:
+                        del self.pods[pod.name]["metadata"]["annotations"][STAMP]
+                        self._show(pod.name)
                 case Bind(pod, node_name):
                     self.pods[pod.name]["spec"]["nodeName"] = node_name
                     self._perform(self.scheduler.bound(pod.uid, Result.DONE, "", self.now_s))
