@@ -35,6 +35,10 @@ def message_of(place: Place, name: str) -> str:
     return next((each.get("message") or "" for each in conditions if each["type"] == "PodScheduled"), "")
 
 
+def until_message(place: Place, name: str, words: str) -> None:
+    wait_for(lambda: words in message_of(place, name), place.scheduler)
+
+
 def words_of(place: Place, name: str) -> Object:
     return place.get(name)["metadata"].get("annotations") or {}
 
@@ -154,7 +158,7 @@ def test_another_queue_of_a_waiting_pod_group_or_namespace_is_heard(place: Place
     place.pod("member", group="g")
     place.pod("bare")
     for name in ("named", "member", "bare"):
-        wait_for(lambda name=name: full in message_of(place, name), place.scheduler)
+        until_message(place, name, full)
         assert place.is_gated(name)
     say(place, "named", queue=free)
     place.until_bound("named")
@@ -225,13 +229,17 @@ def test_a_running_pod_that_outgrows_its_queue_counts_at_once_or_is_refused(plac
     assert (status, message) == (200, "")
     place.until_used(team, allocated="6")
     for each in (team, queue):
-        wait_for(lambda each=each: "6 of 4 cpu" in condition_of(place, each), place.scheduler)
+        until_over(place, each, "6 of 4 cpu")
     place.pod("waits", sibling)
     place.until_the_next_decision()
     assert place.is_gated("waits")
     assert resize(place, "runs", "2") == (200, "")
     place.until_bound("waits")
     wait_for(lambda: condition_of(place, team) == "", place.scheduler)
+
+
+def until_over(place: Place, queue: str, words: str) -> None:
+    wait_for(lambda: words in condition_of(place, queue), place.scheduler)
 
 
 def condition_of(place: Place, queue: str) -> str:

@@ -210,7 +210,9 @@ class Book:
     def mark_gangs_in(self, queue: str) -> None:
         """Its limits changed, and with them how much of it a group holds."""
         for key in self._gangs_in.get(queue, ()):
-            self._stale[key] = self.gangs[key]
+            gang = self._stale[key] = self.gangs[key]
+            if not gang.was_in:
+                self.entered[key] = None  # why it is not may be something else now
 
     def forget_if_empty(self, gang: Gang) -> None:
         if gang.spec is None and not gang.members:

@@ -305,7 +305,8 @@ class Queues:
         return found
 
     def entered(self) -> list[tuple[str, str]]:
-        """Groups, by namespace and name, that were let in since this was last asked, or are not in any more."""
+        """Groups, by namespace and name, that were let in since this was last asked, or are kept out for another
+        reason."""
         self._book.settle_all()
         found, self._book.entered = list(self._book.entered), {}
         return found
