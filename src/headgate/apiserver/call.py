@@ -40,6 +40,7 @@ class Call:
         self.output: Final = output
         self.query: Final = options.parse_query(request.query)
         self.warnings: Final[list[str]] = []
+        self._warned: Final[set[str]] = set()
         self._waited_s = 0.0
 
     @cached_property
@@ -98,5 +99,6 @@ class Call:
 
     def warn(self, *texts: str) -> None:
         for text in texts:
-            if text not in self.warnings:
+            if text not in self._warned:
+                self._warned.add(text)
                 self.warnings.append(text)

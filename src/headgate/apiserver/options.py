@@ -14,6 +14,7 @@ from urllib.parse import parse_qs
 import msgspec
 
 from headgate.kube import errors, fields, labels, names, status
+from headgate.kube.integers import read_integer
 from headgate.kube.validation.metadata import validate_field_manager
 
 Query = Mapping[str, list[str]]
@@ -52,10 +53,9 @@ def _number(query: Query, name: str) -> int | status.ApiError | None:
     if not values:
         return None
     text = values[0]
-    digits = text[1:] if text[:1] in "+-" else text
-    if not digits.isascii() or not digits.isdigit():
+    number = read_integer(text)
+    if number is None:
         return status.bad_request(f"strconv.ParseInt: parsing {errors.quote(text)}: invalid syntax")
-    number = int(text)
     if not -(2**63) <= number < 2**63:
         return status.bad_request(f"strconv.ParseInt: parsing {errors.quote(text)}: value out of range")
     return number

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
+
+import msgspec
 
 from headgate.apiserver.call import Call
+
+_key_of: Final = msgspec.json.Encoder(order="sorted").encode  # equal references have equal keys, whatever their order
 
 
 def drop_duplicates(call: Call, obj: dict[str, Any], *, admitted: bool) -> None:
     references = obj["metadata"].get("ownerReferences")
     if not references or len(references) == 1:
         return
-    kept: list[Any] = []
+    kept: dict[bytes, Any] = {}
     dropped: list[str] = []
     for reference in references:
-        if reference in kept:
+        key = _key_of(reference)
+        if key in kept:
             dropped.append(reference.get("uid", ""))
         else:
-            kept.append(reference)
+            kept[key] = reference
     if not dropped:
         return
-    obj["metadata"]["ownerReferences"] = kept
+    obj["metadata"]["ownerReferences"] = list(kept.values())
     when = " after mutating admission happens" if admitted else ""
     call.warn(
         f".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references in 1.20+, and"

@@ -273,7 +273,8 @@ def _replace(call: Call, new: Object, old: Object, item: Item, dry_run: bool) ->
 
 def _completes_deletion(new: Object, old: Object) -> bool:
     """Nothing holds back an object any more that has been told to go and has no grace period to serve."""
-    if new["metadata"].get("finalizers") or (new.get("spec") or {}).get("finalizers"):
+    spec = new.get("spec")  # of a custom object it may be anything
+    if new["metadata"].get("finalizers") or (isinstance(spec, dict) and spec.get("finalizers")):
         return False
     before = old["metadata"]
     return "deletionTimestamp" in before and not before.get("deletionGracePeriodSeconds")

@@ -7,6 +7,7 @@ from typing import Final
 from headgate.jobs.kind import JobKind, Object, Outcome, PodSetPlace, at
 from headgate.jobs.names import COMPLETIONS_EQUAL_PARALLELISM, MIN_PARALLELISM
 from headgate.kube import conditions
+from headgate.kube.integers import read_natural
 from headgate.kube.resource import JOBS
 from headgate.kube.schema import GroupVersionKind
 from headgate.owners.jobs.indexes import Indexes
@@ -22,9 +23,7 @@ def _count(job: Object) -> int:
 
 def _least(job: Object) -> int | None:
     told = at(job, ("metadata", "annotations", MIN_PARALLELISM))
-    if not isinstance(told, str) or not (told.isascii() and told.isdigit()) or not int(told):
-        return None
-    return int(told)
+    return (read_natural(told) or None) if isinstance(told, str) else None
 
 
 def _resized(job: Object, count: int) -> Object:

@@ -21,6 +21,7 @@ from headgate.jobs.names import (
     PRIORITY_CLASS,
     QUEUE_NAME,
 )
+from headgate.kube.integers import read_natural
 from headgate.kube.references import controller_reference
 from headgate.kube.schema import GroupVersionKind
 from headgate.quota.kinds.names import API_VERSION
@@ -66,9 +67,7 @@ def prebuilt_name(job: Object) -> str:
 def longest_s(job: Object) -> int | None:
     """For how long it may run altogether."""
     told = at(job, ("metadata", "labels", MAX_EXEC_TIME))
-    if not isinstance(told, str) or not (told.isascii() and told.isdigit()):
-        return None
-    return int(told) or None
+    return (read_natural(told) or None) if isinstance(told, str) else None
 
 
 def pod_sets(kind: JobKind, job: Object) -> list[Object]:

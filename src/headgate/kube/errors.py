@@ -63,6 +63,8 @@ _encoder: Final = msgspec.json.Encoder(order="sorted")
 
 def quote(text: str) -> str:
     """``text`` in double quotes, escaped as Go's ``%q`` does it."""
+    if text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
     out = ['"']
     for char in text:
         escaped = _GO_ESCAPES.get(char)
@@ -116,6 +118,7 @@ class FieldError(msgspec.Struct, frozen=True):
     path: str
     value: Any = OMITTED
     detail: str = ""
+    known: str = ""  # the end of the detail: one text that many errors of a request share
 
     @property
     def body(self) -> str:
@@ -123,13 +126,17 @@ class FieldError(msgspec.Struct, frozen=True):
         text = self.kind.words
         if self.kind not in _WITHOUT_VALUE and self.value is not OMITTED:
             text = f"{text}: {_render(self.value)}"
-        return f"{text}: {self.detail}" if self.detail else text
+        return f"{text}: {self.detail}{self.known}" if self.detail else text
 
     def __str__(self) -> str:
         return f"{self.path}: {self.body}"
 
 
 FieldErrors = list[FieldError]
+
+MAX_TOLD_CHARACTERS: Final = 512 * 1024
+"""What an answer tells of the errors of a request. Each error may repeat a large value, so that without a bound the
+answer would grow with the square of the request; kube-apiserver has none."""
 
 
 def invalid(path: str, value: Any, detail: str) -> FieldError:
@@ -163,8 +170,12 @@ def forbidden(path: str, detail: str) -> FieldError:
 
 def not_supported(path: str, value: Any, allowed: Sequence[str]) -> FieldError:
     """``allowed`` is printed in the order given; the API sorts it for most enumerations."""
-    detail = "supported values: " + ", ".join(quote(each) for each in allowed) if allowed else ""
-    return FieldError(ErrorKind.NOT_SUPPORTED, path, value, detail)
+    return FieldError(ErrorKind.NOT_SUPPORTED, path, value, supported_values(allowed))
+
+
+def supported_values(allowed: Sequence[str]) -> str:
+    """The detail of :func:`not_supported`, for those who refuse many values with the same list."""
+    return "supported values: " + ", ".join(quote(each) for each in allowed) if allowed else ""
 
 
 def too_long(path: str, max_bytes: int) -> FieldError:
@@ -182,7 +193,32 @@ def internal(path: str, detail: str) -> FieldError:
     return FieldError(ErrorKind.INTERNAL, path, OMITTED, detail)
 
 
+class Told(msgspec.Struct, frozen=True):
+    """Errors as far as an answer tells them: each with its body, and how many were left out."""
+
+    bodies: Sequence[tuple[FieldError, str]]
+    left_out: int
+
+    def message(self) -> str:
+        """``e1``, or ``[e1, e2]``, each distinct message once."""
+        messages = list(dict.fromkeys(f"{error.path}: {body}" for error, body in self.bodies))
+        if self.left_out:
+            messages.append(f"and {self.left_out} more errors")
+        return messages[0] if len(messages) == 1 else "[" + ", ".join(messages) + "]"
+
+
+def tell(errors: Sequence[FieldError]) -> Told:
+    """The first errors, up to :data:`MAX_TOLD_CHARACTERS`: each may show a value as large as the request."""
+    bodies: list[tuple[FieldError, str]] = []
+    room = MAX_TOLD_CHARACTERS
+    for error in errors:
+        if room <= 0:
+            break
+        bodies.append((error, error.body))
+        room -= len(error.path) + len(bodies[-1][1])
+    return Told(bodies, len(errors) - len(bodies))
+
+
 def aggregate(errors: Iterable[FieldError]) -> str:
     """The text of several errors at once: ``e1``, or ``[e1, e2]``, each distinct message once."""
-    messages = list(dict.fromkeys(str(error) for error in errors))
-    return messages[0] if len(messages) == 1 else "[" + ", ".join(messages) + "]"
+    return tell(list(errors)).message()

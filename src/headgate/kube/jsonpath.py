@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 Step = Callable[[list[Any]], list[Any]]
 
+_LONGEST_INTEGER: Final = 308  # digits; Python reads longer ones slowly or not at all, and a float64 does not hold them
 MAX_RESULTS: Final = 10_000  # repeated recursive descent could ask for more than there are grains of sand
 _TERMINATORS: Final = frozenset(" \t\r\n.,[]$@{}")
 _SLICE: Final = re.compile(r"(-?[0-9]*)(:-?[0-9]*)?(:-?[0-9]*)?")
@@ -66,7 +67,7 @@ class _Parser:
 
     def steps(self) -> Iterator[Step]:
         while True:
-            rest = self._text[self._at :]
+            rest = self._text[self._at : self._at + 3]  # no step is told from others by more
             descended, self._descended = self._descended, False
             if rest.startswith("}"):
                 return
@@ -135,7 +136,7 @@ class _Parser:
             self._at += 1
         text = self._text[start : self._at]
         try:
-            return float(text) if "." in text else int(text)
+            return float(text) if "." in text or len(text) > _LONGEST_INTEGER else int(text)
         except ValueError:
             raise _Stop(f"cannot parse number {text}") from None
 

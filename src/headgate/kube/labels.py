@@ -15,6 +15,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from headgate.kube import errors, names
+from headgate.kube.integers import read_integer
 
 Operator = Literal["=", "==", "!=", "in", "notin", "exists", "!", "gt", "lt"]
 
@@ -38,15 +39,12 @@ _OPERATOR_OF_EXPRESSION: Final[dict[str, Operator]] = {
     "DoesNotExist": "!",
 }
 _INFIX: Final = {"=": "=", "==": "==", "!=": "!=", "gt": ">", "lt": "<"}
-_INT64: Final = re.compile("[+-]?[0-9]+")
 
 
 def parse_int64(text: str) -> int | None:
     """The decimal integer that ``text`` is, if it fits in 64 bits."""
-    if len(text) > 4000 or _INT64.fullmatch(text) is None:
-        return None
-    number = int(text)
-    return number if -(1 << 63) <= number < 1 << 63 else None
+    number = read_integer(text)
+    return number if number is not None and -(1 << 63) <= number < 1 << 63 else None
 
 
 class Requirement(msgspec.Struct, frozen=True):

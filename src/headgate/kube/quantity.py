@@ -16,13 +16,16 @@ from typing import Final, Literal
 
 import msgspec
 
+from headgate.kube.integers import read_integer
+
 Format = Literal["DecimalSI", "BinarySI", "DecimalExponent"]
 
 FORMAT_ERROR: Final = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 NUMERIC_ERROR: Final = "unable to parse numeric part of quantity"
 SUFFIX_ERROR: Final = "unable to parse quantity's suffix"
 
-_SHAPE: Final = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)")
+# Possessive throughout: a text that does not fit is refused after one pass.
+_SHAPE: Final = re.compile(r"([+-]?)([0-9]*+)(?:\.([0-9]*+))?([eEinumkKMGTP]*+[-+]?[0-9]*+)")
 _EXPONENT: Final = re.compile(r"[eE]([+-]?[0-9]+)")
 
 _DECIMAL_SUFFIXES: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
@@ -178,10 +181,8 @@ def _interpret(suffix: str) -> tuple[int, int, Format] | None:
     if suffix in _BINARY_SUFFIXES:
         return 2, _BINARY_SUFFIXES[suffix], "BinarySI"
     match = _EXPONENT.fullmatch(suffix)
-    if match is None or len(match.group(1).lstrip("+-0")) > 19:
-        return None
-    exponent = int(match.group(1))
-    if not -(1 << 63) <= exponent < 1 << 63:
+    exponent = None if match is None else read_integer(match.group(1))
+    if exponent is None or not -(1 << 63) <= exponent < 1 << 63:
         return None
     return 10, (exponent + (1 << 31)) % (1 << 32) - (1 << 31), "DecimalExponent"  # the API keeps 32 bits of it
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from headgate.kube.integers import read_natural
+
 
 def revision_of(obj: Mapping[str, Any]) -> int:
     """Nought for what has none that can be compared."""
     text = (obj.get("metadata") or {}).get("resourceVersion", "")
-    return int(text) if text.isdecimal() else 0
+    return read_natural(text) or 0

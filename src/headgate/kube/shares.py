@@ -5,6 +5,8 @@ What the API lets pass is ``kube/validation/``'s business; a text that is no per
 
 from __future__ import annotations
 
+from headgate.kube.integers import read_natural
+
 
 def share_of(value: int | str | None, total: int, *, round_up: bool) -> int | None:
     """``value`` itself, or that many hundredths of ``total``; ``None`` for what is neither, nothing is nought."""
@@ -13,7 +15,8 @@ def share_of(value: int | str | None, total: int, *, round_up: bool) -> int | No
     if isinstance(value, int):
         return value
     digits = value.removesuffix("%")
-    if digits == value or not digits.isdecimal():
+    hundreds = read_natural(digits)
+    if digits == value or hundreds is None:
         return None
-    hundredths = int(digits) * total
+    hundredths = hundreds * total
     return -(-hundredths // 100) if round_up else hundredths // 100

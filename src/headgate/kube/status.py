@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from headgate.kube.errors import FieldError, aggregate, quote
+from headgate.kube.errors import FieldError, quote, tell
 
 CONFLICT_TEXT: Final = "the object has been modified; please apply your changes to the latest version and try again"
 NO_RETRY: Final = 0
@@ -126,8 +126,9 @@ def apply_conflict(causes: Iterable[Cause], message: str) -> ApiError:
 
 def invalid(kind: GroupResource, name: str, errors: Sequence[FieldError]) -> ApiError:
     """``kind`` is the kind with its group: ``GroupResource("apps", "Deployment")``."""
-    message = f"{kind} {quote(name)} is invalid" + (f": {aggregate(errors)}" if errors else "")
-    causes = tuple(Cause(error.kind.cause, error.body, error.path) for error in errors)
+    told = tell(errors)
+    message = f"{kind} {quote(name)} is invalid" + (f": {told.message()}" if errors else "")
+    causes = tuple(Cause(error.kind.cause, body, error.path) for error, body in told.bodies)
     details = Details(name=name, group=kind.group, kind=kind.resource, causes=causes)
     return ApiError(422, "Invalid", message, details)
 

@@ -161,6 +161,9 @@ def _read(text: str, layout: str) -> int:
 def _quote(text: str) -> str:
     """In double quotes; what is not printable ASCII as ``\\x`` bytes."""
 
+    if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
+
     def escaped() -> Iterator[str]:
         for char in text:
             if char in '"\\':
@@ -189,20 +192,19 @@ _MAX_NS: Final = (1 << 63) - 1
 
 def parse_duration(text: str) -> int | str:
     """Nanoseconds of a Go duration such as ``1h2m3.5s``. A returned string is the error text."""
-    invalid = f"time: invalid duration {_quote(text)}"
-    rest = text[1:] if text[:1] in ("+", "-") else text
-    if rest == "0":
+    at = 1 if text[:1] in ("+", "-") else 0
+    if text[at:] == "0":
         return 0
-    if not rest:
-        return invalid
+    if at == len(text):
+        return _invalid_duration(text)
     total = 0
-    while rest:
-        match = _PART.match(rest)
+    while at < len(text):
+        match = _PART.match(text, at)
         if match is None or not (match.group(1) or match.group(2)) or len(match.group(1).lstrip("0")) > 19:
-            return invalid
+            return _invalid_duration(text)
         whole, fraction, unit = int(match.group(1).lstrip("0") or "0"), match.group(2), match.group(3)
         if whole > _MAX_NS + 1:
-            return invalid
+            return _invalid_duration(text)
         if not unit:
             return f"time: missing unit in duration {_quote(text)}"
         if unit not in _UNITS_NS:
@@ -212,11 +214,15 @@ def parse_duration(text: str) -> int | str:
             digits = fraction[:18]
             total += int(int(digits) * (_UNITS_NS[unit] / 10 ** len(digits)))
         if total > _MAX_NS + 1:
-            return invalid
-        rest = rest[match.end() :]
+            return _invalid_duration(text)
+        at = match.end()
     if text.startswith("-"):
         return -total
-    return total if total <= _MAX_NS else invalid
+    return total if total <= _MAX_NS else _invalid_duration(text)
+
+
+def _invalid_duration(text: str) -> str:
+    return f"time: invalid duration {_quote(text)}"
 
 
 def format_duration(nanos: int) -> str:

@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from headgate.kube import quantity
+from headgate.kube.integers import read_natural
 from headgate.kube.timestamps import parse_duration
 
 Object = dict[str, Any]
@@ -129,7 +130,8 @@ def _readable(name: str, value: str) -> bool:
 
 
 def _exit_code(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdigit() and int(text) <= 255 else None
+    code = read_natural(text)
+    return code if code is not None and code <= 255 else None
 
 
 def _resources(text: str) -> dict[str, str] | None:

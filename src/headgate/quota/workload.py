@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from headgate.kube.integers import read_natural
 from headgate.quota import names
 from headgate.quota.cohort import FlavorResource
 from headgate.quota.pod_set import PodSet, read_pod_set
@@ -165,7 +166,7 @@ def _read(wire: Wire) -> Workload:
         max_execution_s=None if maximum is None else whole(spec, "maximumExecutionTimeSeconds", path="spec."),
         past_execution_s=whole(status, "accumulatedPastExecutionTimeSeconds", path="status."),
         job_uid=texts(metadata, "labels", "metadata.").get(names.JOB_UID_LABEL, ""),
-        revision=int(revision) if revision.isascii() and revision.isdigit() else 0,
+        revision=read_natural(revision) or 0,
         is_terminating=bool(metadata.get("deletionTimestamp")),
     )
 

@@ -93,6 +93,7 @@ def test_paths_are_covered_by_their_beginning() -> None:
 
 def test_missing_rights_are_told_by_resource_with_their_verbs_together() -> None:
     lacking = uncovered([], [Rule(("get", "list"), ("",), ("pods",), ("n",)), Rule(("get", "put"), urls=("/x",))])
+    assert lacking is not None
     assert described(lacking) == [
         '{APIGroups:[""], Resources:["pods"], ResourceNames:["n"], Verbs:["get" "list"]}',
         '{NonResourceURLs:["/x"], Verbs:["get"]}',
@@ -104,3 +105,11 @@ def test_a_rule_survives_the_wire() -> None:
     rule = Rule(("get",), ("",), ("pods",), ("a",))
     assert rules_of({"rules": [rule.wire()]}) == (rule,)
     assert rules_of({"rules": None}) == rules_of({}) == ()
+
+
+def test_a_rule_that_means_too_many_rights_is_not_taken_apart() -> None:
+    words = tuple(f"w{number}" for number in range(1_000))
+    huge = Rule(words, words, words, words)
+    assert uncovered([Rule(("get",), ("",), ("pods",)), Rule(words, words, words[:-1])], [huge]) is None
+    assert uncovered([Rule(("*",), ("*",), ("*",))], [huge]) == []
+    assert uncovered([Rule(words, words, words)], [huge]) == []

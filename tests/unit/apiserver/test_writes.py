@@ -171,3 +171,38 @@ def test_what_another_is_deleting_is_told_only_when_readers_can_see_it(path: str
     effect = next(first)
     assert isinstance(effect, Commit)
     assert next(deleting(path)) == effect
+
+
+def test_owner_references_that_are_equal_are_kept_once_whatever_the_order_of_their_fields() -> None:
+    server = Embedded()
+    first = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"}
+    other = {**first, "uid": "v"}
+    made = server.post(
+        MAPS, {"metadata": {"name": "a", "ownerReferences": [first, other, dict(reversed(first.items()))]}}
+    )
+    assert made.body["metadata"]["ownerReferences"] == [first, other]
+    assert "duplicate UID(s) observed: u" in made.warnings[0]
+
+
+def test_an_answer_does_not_grow_with_the_square_of_the_errors() -> None:
+    server = Embedded()
+    owner = {"apiVersion": "v1", "kind": "Pod", "controller": True}
+    owners = [{**owner, "name": f"p{number}", "uid": f"u{number}"} for number in range(2_000)]
+    refused = server.post(MAPS, {"metadata": {"name": "a", "ownerReferences": owners}})
+    assert refused.status == 422
+    assert refused.body["message"].endswith(f"and {1_999 - len(refused.body['details']['causes'])} more errors]")
+    assert len(refused.body["message"]) < 1_000_000
+
+
+def test_a_custom_object_whose_spec_is_a_list_can_be_changed() -> None:
+    server = Embedded()
+    schema = {"type": "object", "properties": {"spec": {"type": "array", "items": {"type": "string"}}}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"plural": "foos", "singular": "foo", "kind": "Foo", "listKind": "FooList"}
+    definition = {"group": "x.io", "scope": "Namespaced", "names": names, "versions": [version]}
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    assert server.post(definitions, {"metadata": {"name": "foos.x.io"}, "spec": definition}).status == 201
+    foos = "/apis/x.io/v1/namespaces/t/foos"
+    foo = {"apiVersion": "x.io/v1", "kind": "Foo", "metadata": {"name": "a"}, "spec": ["x"]}
+    assert server.post(foos, foo).status == 201
+    assert server.patch(f"{foos}/a", {"spec": ["y"]}).body["spec"] == ["y"]

@@ -99,6 +99,11 @@ def _missing(call: Call, wanted: Sequence[Rule]) -> str | None:
     user = call.user
     grants = call.api.policy.grants(user, call.namespace)
     lacking = uncovered([rule for rule, _, _ in grants.rules], wanted)
+    if lacking is None:
+        return (
+            f"user {quote(user.name)} is attempting to grant more combinations of verbs, resources and names than are"
+            " compared with the permissions held; split the rules, or ask for the verb escalate or bind"
+        )
     if not lacking:
         return None
     text = (

@@ -7,7 +7,8 @@ is what stands between a user and granting more than they have (``escalation.py`
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
+from itertools import product
 from typing import Any, Final
 
 import msgspec
@@ -16,6 +17,7 @@ from headgate.kube.errors import quote
 from headgate.kube.status import Attributes
 
 ALL: Final = "*"
+MAX_COMPARISONS: Final = 50_000
 
 
 class Rule(msgspec.Struct, frozen=True):
@@ -79,48 +81,97 @@ def _url_matches(url: str, path: str) -> bool:
     return url in (ALL, path) or (url.endswith(ALL) and path.startswith(url.rstrip(ALL)))
 
 
-def uncovered(owned: Sequence[Rule], wanted: Iterable[Rule]) -> list[Rule]:
-    """What of ``wanted`` no rule of ``owned`` grants, taken apart into single rights."""
-    return [
-        right for rule in wanted for right in _single_rights(rule) if not any(_covers(each, right) for each in owned)
-    ]
+def uncovered(owned: Iterable[Rule], wanted: Iterable[Rule]) -> list[Rule] | None:
+    """What of ``wanted`` no rule of ``owned`` grants, taken apart into single rights.
+
+    One rule stands for every combination of its verbs, groups, resources and names, so that a small role can mean more
+    rights than can ever be looked at: ``None`` if more than :data:`MAX_COMPARISONS` would be needed.
+    """
+    owners = _Owners(owned)
+    lacking: list[Rule] = []
+    for rule in wanted:
+        if owners.has_all(rule):
+            continue
+        for right in _single_rights(rule):
+            if not owners.has(right):
+                lacking.append(right)
+            if owners.comparisons > MAX_COMPARISONS:
+                return None
+    return lacking
 
 
-def _single_rights(rule: Rule) -> list[Rule]:
+def _single_rights(rule: Rule) -> Iterator[Rule]:
     names: tuple[tuple[str, ...], ...] = tuple((name,) for name in rule.names) or ((),)
-    return [
-        Rule((verb,), (group,), (resource,), name)
-        for group in rule.groups
-        for resource in rule.resources
-        for verb in rule.verbs
-        for name in names
-    ] + [Rule((verb,), urls=(url,)) for url in rule.urls for verb in rule.verbs]
+    for group, resource, verb, name in product(rule.groups, rule.resources, rule.verbs, names):
+        yield Rule((verb,), (group,), (resource,), name)
+    for url, verb in product(rule.urls, rule.verbs):
+        yield Rule((verb,), urls=(url,))
 
 
-def _covers(owner: Rule, right: Rule) -> bool:
-    """``right`` has at most one of everything."""
-    return (
-        _has(owner.verbs, right.verbs)
-        and _has(owner.groups, right.groups)
-        and _covers_resource(owner.resources, right.resources)
-        and (not owner.names or (bool(right.names) and right.names[0] in owner.names))
-        and all(any(_covers_url(mine, url) for mine in owner.urls) for url in right.urls)
-    )
+class _Owner:
+    """A rule with sets for its lists."""
+
+    __slots__ = ("groups", "names", "prefixes", "resources", "urls", "verbs")
+
+    def __init__(self, rule: Rule) -> None:
+        self.verbs, self.groups = frozenset(rule.verbs), frozenset(rule.groups)
+        self.resources, self.names = frozenset(rule.resources), frozenset(rule.names)
+        self.urls = frozenset(rule.urls)
+        self.prefixes = tuple({url.rstrip(ALL) for url in rule.urls if url.endswith(ALL)})
+
+    def covers(self, rule: Rule) -> bool:
+        """Whether this rule alone grants every right of ``rule``."""
+        return (
+            (ALL in self.verbs or self.verbs.issuperset(rule.verbs))
+            and (ALL in self.groups or self.groups.issuperset(rule.groups))
+            and (ALL in self.resources or all(map(self._covers_resource, rule.resources)))
+            and (not self.names or (bool(rule.names) and self.names.issuperset(rule.names)))
+            and all(url in self.urls or url.startswith(self.prefixes) for url in rule.urls)
+        )
+
+    def _covers_resource(self, wanted: str) -> bool:
+        _, slash, subresource = wanted.partition("/")
+        return wanted in self.resources or (bool(slash) and f"*/{subresource}" in self.resources)
 
 
-def _has(owned: tuple[str, ...], wanted: tuple[str, ...]) -> bool:
-    return ALL in owned or all(each in owned for each in wanted)
+class _Owners:
+    """Rules by the resources that they name, so that a right meets only those that may cover it."""
 
+    def __init__(self, rules: Iterable[Rule]) -> None:
+        self.comparisons = 0
+        self._by_resource: dict[str, list[_Owner]] = {}
+        self._by_url: dict[str, list[_Owner]] = {}
+        self._with_prefixes: list[_Owner] = []
+        for rule in rules:
+            owner = _Owner(rule)
+            for resource in owner.resources:
+                self._by_resource.setdefault(resource, []).append(owner)
+            for url in owner.urls:
+                self._by_url.setdefault(url, []).append(owner)
+            if owner.prefixes:
+                self._with_prefixes.append(owner)
 
-def _covers_resource(owned: tuple[str, ...], wanted: tuple[str, ...]) -> bool:
-    if _has(owned, wanted):
-        return True
-    _, slash, subresource = wanted[0].partition("/")
-    return bool(slash) and f"*/{subresource}" in owned
+    def has_all(self, rule: Rule) -> bool:
+        """Whether one rule alone grants all of ``rule``, which is not taken apart then."""
+        return not (rule.resources and rule.urls) and self.has(rule)
 
+    def has(self, right: Rule) -> bool:
+        for owner in self._candidates(right):
+            self.comparisons += 1
+            if owner.covers(right):
+                return True
+        return False
 
-def _covers_url(owned: str, wanted: str) -> bool:
-    return owned == wanted or (owned.endswith(ALL) and wanted.startswith(owned.rstrip(ALL)))
+    def _candidates(self, right: Rule) -> Iterator[_Owner]:
+        if right.resources:
+            resource = right.resources[0]
+            _, slash, subresource = resource.partition("/")
+            yield from self._by_resource.get(resource, ())
+            yield from self._by_resource.get(ALL, ()) if resource != ALL else ()
+            yield from self._by_resource.get(f"*/{subresource}", ()) if slash else ()
+        elif right.urls:
+            yield from self._by_url.get(right.urls[0], ())
+            yield from self._with_prefixes
 
 
 def described(rights: Iterable[Rule]) -> list[str]:

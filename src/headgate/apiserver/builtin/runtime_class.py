@@ -7,7 +7,11 @@ are added to the pod's; a toleration that another one covers is dropped, the pod
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
+from operator import itemgetter
 from typing import Any, Final
+
+import msgspec
 
 from headgate.apiserver.builtin.attributes import Attributes, Object, View
 from headgate.kube import quantity, status, taints
@@ -92,29 +96,58 @@ def _set_scheduling(attributes: Attributes, new: Object, found: Object) -> statu
 
 
 def _without_covered(tolerations: list[Object]) -> list[Object]:
-    kept: list[Object] = []
-    for index, each in enumerate(tolerations):
-        if any(_covers(other, each) for other in kept):
-            continue
-        if not any(other != each and _covers(other, each) for other in tolerations[index + 1 :]):
+    """Those that no other one covers; of equal ones the first."""
+    later = _Tolerated()
+    covered_later = []
+    for each in reversed(tolerations):
+        covered_later.append(later.covers(each, but_itself=True))
+        later.add(each)
+    covered_later.reverse()
+    before, kept = _Tolerated(), []
+    for each, covered in zip(tolerations, covered_later, strict=True):
+        if not covered and not before.covers(each):
+            before.add(each)
             kept.append(each)
     return kept
 
 
-def _covers(wide: Object, narrow: Object) -> bool:
-    """Whether ``wide`` tolerates everything that ``narrow`` does."""
-    if wide == narrow:
-        return True
-    key, operator = wide.get("key") or "", wide.get("operator") or "Equal"
-    if (narrow.get("key") or "") != key and not (not key and operator == "Exists"):
-        return False
-    effect = wide.get("effect") or ""
-    if effect and (narrow.get("effect") or "") != effect:
-        return False
-    if effect == taints.NO_EXECUTE and wide.get("tolerationSeconds") is not None:
-        seconds = narrow.get("tolerationSeconds")
-        if seconds is None or seconds > wide["tolerationSeconds"]:
-            return False
-    if operator == "Equal":
-        return narrow.get("operator") == "Equal" and (narrow.get("value") or "") == (wide.get("value") or "")
-    return operator == "Exists"
+class _Tolerated:
+    """Tolerations by what they tolerate. Those that tolerate the same differ only in how long they do."""
+
+    def __init__(self) -> None:
+        self._same: set[bytes] = set()
+        self._longest: dict[_Meaning, list[tuple[float, bytes]]] = {}  # at most two, the longest first
+
+    def add(self, toleration: Object) -> None:
+        text = _text_of(toleration)
+        self._same.add(text)
+        operator, effect = toleration.get("operator") or "Equal", toleration.get("effect") or ""
+        value = (toleration.get("value") or "") if operator == "Equal" else None
+        seconds = toleration.get("tolerationSeconds") if effect == taints.NO_EXECUTE else None
+        if operator in ("Equal", "Exists"):
+            longest = self._longest.setdefault((toleration.get("key") or "", value, effect), [])
+            entry = (inf if seconds is None else seconds, text)
+            if entry not in longest:
+                longest.append(entry)
+                longest.sort(key=itemgetter(0), reverse=True)
+                del longest[2:]
+
+    def covers(self, narrow: Object, *, but_itself: bool = False) -> bool:
+        """Whether one of these tolerates everything that ``narrow`` does; ``but_itself``: one that is not its equal."""
+        text = _text_of(narrow)
+        if not but_itself and text in self._same:
+            return True
+        key, effect, seconds = narrow.get("key") or "", narrow.get("effect") or "", narrow.get("tolerationSeconds")
+        meanings: list[tuple[str, str | None]] = [(key, None), ("", None)]
+        if narrow.get("operator") == "Equal":
+            meanings.append((key, narrow.get("value") or ""))
+        return any(
+            (limit == inf or (seconds is not None and seconds <= limit)) and not (but_itself and other == text)
+            for name, value in meanings
+            for which in {"", effect}
+            for limit, other in self._longest.get((name, value, which), ())
+        )
+
+
+_Meaning = tuple[str, str | None, str]  # key, value (None: any) and effect
+_text_of: Final = msgspec.json.Encoder(order="sorted").encode

@@ -44,7 +44,10 @@ class Decoder:
         """The caller keeps ``value``; what is given back shares nothing with it."""
         if not isinstance(value, dict):
             return Decoded({}, error=f"expected an object, got {value!r}")
-        obj: Object = _plain(value)
+        try:
+            obj: Object = _plain(value)
+        except OverflowError:
+            return Decoded({}, error="json: cannot unmarshal a number beyond the range of float64")
         for name in ("kind", "apiVersion"):
             if name in obj and not isinstance(obj[name], str):
                 problem = f".{name} accessor error: {obj[name]!r} is of the type {type(obj[name])}, expected string"

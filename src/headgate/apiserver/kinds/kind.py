@@ -18,6 +18,7 @@ import msgspec
 
 from headgate.apiserver.kinds.form import Form
 from headgate.kube.errors import quote
+from headgate.kube.integers import read_natural
 from headgate.kube.schema import GroupVersionKind
 
 EVERY_VERB: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
@@ -64,8 +65,8 @@ def _text_at(value: Any, path: tuple[str, ...]) -> str:
             value = value.get(step)
             if value is None:
                 return ""
-        elif isinstance(value, list) and step.isdigit() and int(step) < len(value):
-            value = value[int(step)]
+        elif isinstance(value, list) and (index := read_natural(step)) is not None and index < len(value):
+            value = value[index]
         else:
             return ""
     if value.__class__ is str:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from headgate.kube.apply.paths import json_text
-from headgate.kube.apply.sets import FieldSet, ordered, read, union
+from headgate.kube.apply.sets import FieldSet, add, collected, ordered, read
 
 APPLY: Final = "Apply"
 UPDATE: Final = "Update"
@@ -107,6 +107,7 @@ def limit_updaters(managers: Managers) -> Managers:
     out = dict(managers)
     updaters.sort(key=lambda identity: (managers[identity].time or _EPOCH, identity.text()))
     first_of: dict[str, Identity] = {}
+    gathered: dict[Identity, FieldSet] = {}
     for identity in updaters:
         if surplus <= 0:
             break
@@ -118,8 +119,14 @@ def limit_updaters(managers: Managers) -> Managers:
         bucket = Identity(ANCIENT, UPDATE, version, "")
         if bucket not in out:
             out[bucket] = out.pop(first)
-        both = ordered(union(owned.fields, out[bucket].fields))
-        out[bucket] = Owned(both, version, owned.time)
+            gathered.pop(bucket, None)
+        if bucket not in gathered:
+            gathered[bucket] = collected((out[bucket].fields,))
+        add(gathered[bucket], owned.fields)
+        out[bucket] = Owned(gathered[bucket], version, owned.time)
         del out[identity]
         surplus -= 1
+    for bucket, fields in gathered.items():
+        if bucket in out:
+            out[bucket] = out[bucket]._replace(fields=ordered(fields))
     return out

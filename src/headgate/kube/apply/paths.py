@@ -15,11 +15,13 @@ from functools import lru_cache
 from typing import Any, Final
 
 from headgate.kube.errors import quote
+from headgate.kube.integers import read_integer
 
 SELF: Final = "."  # inside a node: the node itself is in the set, beside some of its children
 IGNORED: Final = ""  # what canonical() says of an element of a kind that this version does not know
 
-_INDEX: Final = re.compile(r"[+-]?[0-9]+")
+_MAX_INDEX: Final = (1 << 63) - 1
+_LONGEST_FLOAT: Final = 308  # digits; more are beyond 64 bits
 _EXACT_FLOAT: Final = 1 << 53
 
 # Go escapes these inside JSON strings; everything else stands for itself.
@@ -77,8 +79,12 @@ def value_element(value: Any) -> str:
 
 def _read_int(text: str) -> int:
     """Numbers in path elements are read as float64, so that beyond 2**53 digits are lost, as everywhere else."""
-    number = int(text)
-    return number if abs(number) <= _EXACT_FLOAT else int(float(number))
+    number = read_integer(text)
+    if number is not None and abs(number) <= _EXACT_FLOAT:
+        return number
+    if len(text) > _LONGEST_FLOAT:
+        raise ValueError("the number is beyond what a float64 holds")
+    return int(float(text))
 
 
 def _refuse_constant(text: str) -> Any:
@@ -98,7 +104,8 @@ def canonical(element: str) -> str | None:
     if kind == "f":
         return element
     if kind == "i":
-        return f"i:{int(text)}" if _INDEX.fullmatch(text) else None
+        index = read_integer(text)
+        return None if index is None or abs(index) > _MAX_INDEX else f"i:{index}"
     if kind not in "kv" or not kind:
         return IGNORED
     try:

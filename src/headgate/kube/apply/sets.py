@@ -27,10 +27,7 @@ def is_member(node: FieldSet) -> bool:
 
 
 def from_paths(paths: Iterable[Path]) -> FieldSet:
-    out: FieldSet = {}
-    for path in paths:
-        out = union(out, _one(path))
-    return ordered(out)
+    return ordered(collected(_one(path) for path in paths))
 
 
 def _one(path: Path) -> FieldSet:
@@ -74,6 +71,33 @@ def _join(left: FieldSet, right: FieldSet) -> FieldSet:
     if not right:
         return left if SELF in left else {SELF: {}, **left}
     return union(left, right)
+
+
+def collected(sets: Iterable[FieldSet]) -> FieldSet:
+    """The union of many sets, in time that grows with their sizes; its elements are in no particular order."""
+    out: FieldSet = {}
+    for fields in sets:
+        add(out, fields)
+    return out
+
+
+def add(into: FieldSet, fields: FieldSet) -> None:
+    """Put ``fields`` into a set that the caller made with :func:`collected` and has not shared."""
+    for element, node in fields.items():
+        mine = into.get(element)
+        if mine is None:
+            into[element] = _copied(node)
+        elif not node:
+            if mine:
+                mine.setdefault(SELF, {})
+        else:
+            if not mine:
+                mine[SELF] = {}
+            add(mine, node)
+
+
+def _copied(node: FieldSet) -> FieldSet:
+    return {element: _copied(below) for element, below in node.items()}
 
 
 def difference(left: FieldSet, right: FieldSet) -> FieldSet:

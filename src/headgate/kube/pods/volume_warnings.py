@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from headgate.kube import quantity
@@ -24,6 +25,9 @@ _DEPRECATED: Final = (
 )
 
 
+_MOST_CLASHES: Final = 4_096  # of one volume; the headers of an answer hold 4,096 characters of warnings
+
+
 class _File(NamedTuple):
     path: str
     source: str = ""
@@ -31,10 +35,30 @@ class _File(NamedTuple):
     def __str__(self) -> str:
         return f"{quote(self.path)} ({self.source})" if self.source else quote(self.path)
 
-    def overlaps(self, other: _File) -> bool:
-        """One is the other, or a directory on the way to it."""
-        mine, theirs = f"{self.path}/", f"{other.path}/"
-        return mine.startswith(theirs) or theirs.startswith(mine)
+
+class _Directory:
+    """The files of a volume by the parts of their paths, so that a file finds those that it overlaps in one walk."""
+
+    __slots__ = ("below", "files", "inside")
+
+    def __init__(self) -> None:
+        self.below: dict[str, _Directory] = {}
+        self.files: list[tuple[int, _File]] = []  # those that have this very path, each with its number
+        self.inside: list[tuple[int, _File]] = []  # these, and all below
+
+    def put(self, number: int, file: _File) -> list[_File]:
+        """Add a file; the result are the earlier ones that are the same, below it, or a directory on the way to it."""
+        there, above = self, []
+        for part in file.path.split("/"):
+            above.append(there)
+            there = there.below.setdefault(part, _Directory())
+        clashing = there.inside[:_MOST_CLASHES]
+        for directory in above:
+            clashing += directory.files[:_MOST_CLASHES]
+            directory.inside.append((number, file))
+        there.files.append((number, file))
+        there.inside.append((number, file))
+        return [each for _, each in sorted(clashing, key=itemgetter(0))]
 
 
 def volume_warnings(volumes: Iterable[Object], path: str) -> Iterator[str]:
@@ -67,15 +91,13 @@ def _overlap_warnings(volume: Object) -> Iterator[str]:
         ("downwardAPI", "DownwardAPI"),
     ):
         files = [_File(each.get("path", "")) for each in (volume.get(source) or {}).get("items") or ()]
-        for clash in _clashes(files):
+        for clash in _Clashes().add(files):
             yield f"volume {quote(name)} ({label}): overlapping paths: {clash}"
-    files = []
+    projected = _Clashes()
     for projection in (volume.get("projected") or {}).get("sources") or ():
         if not projection:
             yield f"volume {quote(name)} (Projected) has no sources provided"
-        before = len(files)
-        files += _projected_files(projection)
-        for clash in _clashes(files, before):
+        for clash in projected.add(_projected_files(projection)):
             yield f"volume {quote(name)} (Projected): overlapping paths: {clash}"
 
 
@@ -92,10 +114,21 @@ def _projected_files(projection: Object) -> list[_File]:
     return [] if token is None else [_File(token.get("path", ""), "ServiceAccountToken")]
 
 
-def _clashes(files: list[_File], start: int = 0) -> Iterator[str]:
-    """Each file from ``start`` on against all before it."""
-    files = [_File(each.path.rstrip("/"), each.source) for each in files]
-    for index in range(start, len(files)):
-        for other in files[:index]:
-            if files[index].path and other.path and files[index].overlaps(other):
-                yield f"{files[index]} with {other}"
+class _Clashes:
+    """Each file of a volume against all that were named before it."""
+
+    def __init__(self) -> None:
+        self._root = _Directory()
+        self._count = 0
+        self._left = _MOST_CLASHES
+
+    def add(self, files: Iterable[_File]) -> Iterator[str]:
+        for given in files:
+            file = _File(given.path.rstrip("/"), given.source)
+            if not file.path or not self._left:
+                continue
+            self._count += 1
+            clashing = self._root.put(self._count, file)[: self._left]
+            self._left -= len(clashing)
+            for other in clashing:
+                yield f"{file} with {other}"

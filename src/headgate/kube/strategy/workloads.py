@@ -6,6 +6,7 @@ from typing import Final
 
 from headgate.kube import names
 from headgate.kube.defaults.workloads import TEMPLATE_GENERATION
+from headgate.kube.integers import read_natural
 from headgate.kube.pods.strategy import prepare_pod_template
 from headgate.kube.pods.warnings import pod_template_warnings
 from headgate.kube.strategy.adapt import checks, checks_update, update_with_features, with_features
@@ -86,7 +87,7 @@ def _prepare_deployment_status(new: Object, old: Object, ctx: Context) -> None:
 
 def _template_generation(obj: Object) -> int:
     text = (obj["metadata"].get("annotations") or {}).get(TEMPLATE_GENERATION, "")
-    return int(text) if text.isdecimal() else 0
+    return read_natural(text) or 0
 
 
 def _set_template_generation(obj: Object, generation: int) -> None:

@@ -18,7 +18,7 @@ from typing import Any, Final
 import msgspec
 
 from headgate.kube import errors
-from headgate.kube.errors import FieldError, FieldErrors
+from headgate.kube.errors import ErrorKind, FieldError, FieldErrors
 from headgate.kube.structural.formats import known_format
 from headgate.kube.structural.node import Node
 from headgate.kube.structural.numbers import compile_number
@@ -43,7 +43,7 @@ def compile_schema(schema: Mapping[str, Any]) -> Callable[[Any, Any, Node | None
     check = _compile(schema)
 
     def validate(value: Any, old: Any, node: Node | None, prefix: str = "") -> FieldErrors:
-        out: Out = []
+        out = Out()
         before = Old(old, value, node) if old is not None and node is not None else None
         check(value, "", before, out)
         if not out or (before is not None and before.unchanged()):
@@ -132,12 +132,15 @@ def _compile_enum(allowed: Sequence[Any]) -> Callable[[Any, str, Out], None] | N
     shown = [each if isinstance(each, str) else _encode(each).decode() for each in allowed]
     texts = frozenset(each for each in allowed if isinstance(each, str))
     others = [each for each in allowed if not isinstance(each, str)]
+    listed, supported = str(shown), errors.supported_values(shown)
 
     def check(value: Any, path: str, out: Out) -> None:
         fits = value in texts if value.__class__ is str else any(_converts(value, each) for each in others)
         if not fits:
-            message = f"{path} in body should be one of {shown}"
-            out.append(Problem(message, path, lambda place: errors.not_supported(place, value, shown)))
+            message = f"{path} in body should be one of {listed}"
+            out.append(
+                Problem(message, path, lambda place: FieldError(ErrorKind.NOT_SUPPORTED, place, value, supported))
+            )
 
     return check
 
@@ -191,6 +194,8 @@ def _compile_list(schema: Mapping[str, Any]) -> Check:
         count = 1
         if item is not None:
             for index, each in enumerate(value):
+                if out.full:
+                    break
                 count += _below(item, each, f"{path}[{index}]", None if old is None else old.item(index), out)
         size = len(value)
         if least is not None and size < least:
@@ -208,10 +213,10 @@ def _below(check: Check, value: Any, path: str, old: Old | None, out: Out) -> in
     """Check a part; if nothing in it changed its errors are forgotten."""
     if old is None:
         return check(value, path, None, out)
-    inner: Out = []
+    inner = Out()
     count = check(value, path, old, inner)
     if inner and not old.unchanged():
-        out += inner
+        out.take(inner)
     return count
 
 
@@ -231,6 +236,8 @@ def _compile_object(schema: Mapping[str, Any]) -> Check:
             many = f"{path} in body should have at most {most} properties"
             out.append(Problem(many, path, lambda place: errors.too_many(place, size, most)))
         for name, below in value.items():
+            if out.full:
+                break
             part = parts.get(name)
             if part is not None:
                 inner = f"{path}.{name}" if path else name
@@ -286,7 +293,7 @@ def _compile_alternatives(schema: Mapping[str, Any]) -> Check | None:
         if all_of:
             count += _check_all(all_of, value, path, old, out)
         if never is not None:
-            inner: Out = []
+            inner = Out()
             never(value, path, old, inner)
             if not inner:
                 _choose(f"{errors.quote(path)} must not validate the schema (not)", out)
@@ -302,21 +309,21 @@ def _choose(message: str, out: Out) -> None:
 def _check_any(choices: Sequence[Check], value: Any, path: str, old: Old | None, out: Out) -> int:
     best, most = None, -1
     for choice in choices:
-        inner: Out = []
+        inner = Out()
         count = choice(value, path, old, inner)
         if not inner:
             return count
         if count > most:
             best, most = inner, count
     _choose(f"{errors.quote(path)} must validate at least one schema (anyOf)", out)
-    out += best or ()
+    out.take(best or ())
     return most
 
 
 def _check_one(choices: Sequence[Check], value: Any, path: str, old: Old | None, out: Out) -> int:
     best, most, fitting, first = None, -1, 0, 0
     for choice in choices:
-        inner: Out = []
+        inner = Out()
         count = choice(value, path, old, inner)
         if not inner:
             fitting, first = fitting + 1, first or count
@@ -328,17 +335,17 @@ def _check_one(choices: Sequence[Check], value: Any, path: str, old: Old | None,
     _choose(f"{errors.quote(path)} must validate one and only one schema (oneOf). {found}", out)
     if fitting:
         return 0
-    out += best or ()
+    out.take(best or ())
     return most
 
 
 def _check_all(choices: Sequence[Check], value: Any, path: str, old: Old | None, out: Out) -> int:
     total, failed = 0, 0
     for choice in choices:
-        inner: Out = []
+        inner = Out()
         total += choice(value, path, old, inner)
         failed += bool(inner)
-        out += inner
+        out.take(inner)
     if failed:
         none = ". None validated" if failed == len(choices) else ""
         _choose(f"{errors.quote(path)} must validate all the schemas (allOf){none}", out)

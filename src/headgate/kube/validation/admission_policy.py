@@ -13,7 +13,7 @@ from headgate.kube.errors import FieldErrors, duplicate, forbidden, invalid, not
 from headgate.kube.validation.conditions import validate_conditions
 from headgate.kube.validation.labels import validate_label_selector
 from headgate.kube.validation.metadata import validate_object_meta
-from headgate.kube.validation.values import follows, one_of
+from headgate.kube.validation.values import follows, one_of, repeats
 from headgate.kube.validation.webhooks import (
     FAILURE_POLICIES,
     MATCH_POLICIES,
@@ -174,9 +174,9 @@ def validate_admission_policy_binding(obj: Object) -> FieldErrors:
     if spec.get("matchResources") is not None:
         found += _validate_match_resources(spec["matchResources"], "spec.matchResources")
     path = "spec.validationActions"
-    for i, action in enumerate(actions):
+    for i, (action, repeated) in enumerate(zip(actions, repeats(actions), strict=True)):
         found += one_of(action, f"{path}[{i}]", _ACTIONS)
-        if action in actions[:i]:
+        if repeated:
             found.append(duplicate(f"{path}[{i}]", action))
     if {"Deny", "Warn"} <= set(actions):
         text = (

@@ -5,12 +5,9 @@ Errors are the texts that the API puts behind ``error parsing …:``.
 
 from __future__ import annotations
 
-import re
-from typing import Final
-
 import msgspec
 
-_INTEGER: Final = re.compile("[+-]?[0-9]+")
+from headgate.kube.integers import read_integer
 
 
 class Malformed(msgspec.Struct, frozen=True):
@@ -26,11 +23,12 @@ def _parse_interval(text: str, completions: int) -> tuple[int, int] | Malformed:
         )
     numbers: list[int] = []
     for limit in limits:
-        if _INTEGER.fullmatch(limit) is None:
+        number = read_integer(limit)
+        if number is None:
             return Malformed(f'cannot convert string to integer for index: "{limit}"')
-        if int(limit) >= completions:
+        if number >= completions:
             return Malformed(f'too large index: "{limit}"')
-        numbers.append(int(limit))
+        numbers.append(number)
     if len(numbers) == 2 and numbers[0] >= numbers[1]:
         return Malformed(f"non-increasing order, previous: {numbers[0]}, current: {numbers[1]}")
     return numbers[0], numbers[-1]

@@ -115,7 +115,7 @@ def validate_annotations(annotations: Mapping[str, str] | None, path: str) -> Fi
 
 def validate_owner_references(references: Sequence[Object] | None, path: str) -> FieldErrors:
     errors: FieldErrors = []
-    controller = ""
+    controller, shown = "", None
     for reference in references or ():
         errors += _validate_owner_reference(reference, path)
         if reference.get("controller"):
@@ -125,7 +125,8 @@ def validate_owner_references(references: Sequence[Object] | None, path: str) ->
                     'Only one reference can have Controller set to true. Found "true" in references for '
                     f"{controller} and {current}"
                 )
-                errors.append(invalid(path, owner_references(references or ()), detail))
+                shown = owner_references(references or ()) if shown is None else shown
+                errors.append(invalid(path, shown, detail))
             else:
                 controller = current
     return errors

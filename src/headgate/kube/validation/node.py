@@ -98,12 +98,13 @@ def validate_node_status_update(new: Object, old: Object) -> FieldErrors:
     spec, old_spec, status = new.get("spec") or {}, old.get("spec") or {}, new.get("status") or {}
     found = validate_object_meta_update(new["metadata"], old["metadata"])
     found += _validate_resources(status)
-    seen: list[Object] = []
+    seen: set[tuple[str, str]] = set()
     for i, address in enumerate(status.get("addresses") or ()):
-        if address in seen:
-            shown = {"Type": address.get("type", ""), "Address": address.get("address", "")}
+        pair = (address.get("type", ""), address.get("address", ""))
+        if pair in seen:
+            shown = {"Type": pair[0], "Address": pair[1]}
             found.append(duplicate(f"status.addresses[{i}]", msgspec.Raw(msgspec.json.encode(shown))))
-        seen.append(address)
+        seen.add(pair)
     found += _validate_cidrs_kept(spec.get("podCIDRs") or [], old_spec.get("podCIDRs") or [])
     if old_spec.get("providerID") and old_spec["providerID"] != spec.get("providerID"):
         text = 'node updates may not change providerID except from "" to valid'

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from headgate.kube.addresses import is_valid_ip_for_legacy_field
 from headgate.kube.errors import FieldErrors, duplicate, invalid, not_supported, required
+from headgate.kube.validation.values import repeats
 
 Object = dict[str, Any]
 
@@ -32,10 +33,10 @@ def validate_addresses(spec: Object, known: Collection[str]) -> FieldErrors:
         return []
     addresses, families = spec.get("clusterIPs") or [], spec.get("ipFamilies") or []
     found = _validate_pair(spec.get("clusterIP") or "", addresses)
-    for i, family in enumerate(families):
+    for i, (family, repeated) in enumerate(zip(families, repeats(families), strict=True)):
         if family not in _FAMILIES:
             found.append(not_supported(f"spec.ipFamilies[{i}]", family, _FAMILIES))
-        if family in families[:i]:
+        if repeated:
             found.append(duplicate(f"spec.ipFamilies[{i}]", family))
     policy = spec.get("ipFamilyPolicy")
     if policy is not None and policy not in _POLICIES:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, Final
 
 from headgate.kube import names, quantity
@@ -11,13 +12,14 @@ from headgate.kube.validation.metadata import validate_object_meta, validate_obj
 from headgate.kube.validation.persistent_volume import validate_volume_spec
 from headgate.kube.validation.pod.volume_sources import validate_csi_driver
 from headgate.kube.validation.selectors import has_invalid_value
-from headgate.kube.validation.values import IMMUTABLE, NEGATIVE, follows, immutable, nonnegative, one_of
+from headgate.kube.validation.values import IMMUTABLE, NEGATIVE, follows, immutable, nonnegative, one_of, repeats
 
 Object = dict[str, Any]
 
 _MAX_PARAMETERS: Final = 512
 _MAX_PARAMETER_BYTES: Final = 256 * 1024
 _MAX_NODE_ID: Final = 256
+_MOST_REPETITIONS: Final = 100  # of one term: all have the same text
 _BINDING_MODES: Final = ("Immediate", "WaitForFirstConsumer")
 _RECLAIM_POLICIES: Final = ("Delete", "Retain")
 _FS_GROUP_POLICIES: Final = ("File", "None", "ReadWriteOnceWithFSType")
@@ -58,7 +60,7 @@ def _validate_topologies(terms: list[Object]) -> FieldErrors:
     """No term is empty, and no two say the same."""
     found: FieldErrors = []
     # An empty term always counts as a repetition: as many as there are terms, upstream.
-    seen: list[dict[str, frozenset[str]]] = [{} for _ in terms]
+    seen = Counter({frozenset[tuple[str, frozenset[str]]](): len(terms)})
     for i, term in enumerate(terms):
         path = f"allowedTopologies[{i}].matchLabelExpressions"
         meaning: dict[str, frozenset[str]] = {}
@@ -67,14 +69,17 @@ def _validate_topologies(terms: list[Object]) -> FieldErrors:
             if not values:
                 found.append(required(f"{path}[{j}].values"))
             found += [
-                duplicate(f"{path}[{j}].values[{n}]", value) for n, value in enumerate(values) if value in values[:n]
+                duplicate(f"{path}[{j}].values[{n}]", values[n])
+                for n, repeated in enumerate(repeats(values))
+                if repeated
             ]
             found += follows(names.is_qualified_name, key, f"{path}[{j}].key")
             if key in meaning:
                 found.append(duplicate(f"{path}[{j}].key", key))
             meaning[key] = frozenset(values)
-        found += [duplicate(path, "") for each in seen if each == meaning]
-        seen.append(meaning)
+        said = frozenset(meaning.items())
+        found += [duplicate(path, "")] * min(seen[said], _MOST_REPETITIONS)
+        seen[said] += 1
     return found
 
 
@@ -152,10 +157,10 @@ def validate_csi_node(obj: Object) -> FieldErrors:
 
 def _validate_topology_keys(keys: list[str], path: str) -> FieldErrors:
     found: FieldErrors = []
-    for i, key in enumerate(keys):
+    for key, repeated in zip(keys, repeats(keys), strict=True):
         if not key:
             found.append(required(path))
-        if key in keys[:i]:
+        if repeated:
             found.append(duplicate(path, key))
         found += follows(names.is_qualified_name, key, path)
     return found

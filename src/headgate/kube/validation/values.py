@@ -6,11 +6,12 @@ Nothing here knows a kind. Rules over selectors are in ``selectors.py``; what a 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from typing import Any, Final
 
 from headgate.kube import names
 from headgate.kube.errors import FieldErrors, invalid, not_supported, required
+from headgate.kube.integers import read_natural
 
 IMMUTABLE: Final = "field is immutable"
 NEGATIVE: Final = "must be greater than or equal to 0"
@@ -78,6 +79,16 @@ def port_number_or_name(value: int | str, path: str) -> FieldErrors:
     return follows(names.is_valid_port_name, value, path) if isinstance(value, str) else port_number(value, path)
 
 
+def repeats(values: Iterable[Hashable]) -> list[bool]:
+    """For each value, in order, whether it stands further to the front as well."""
+    seen: set[Hashable] = set()
+    found: list[bool] = []
+    for value in values:
+        found.append(value in seen)
+        seen.add(value)
+    return found
+
+
 def port_number(value: int, path: str) -> FieldErrors:
     return [invalid(path, value, complaint) for complaint in names.is_valid_port_num(value)]
 
@@ -91,7 +102,7 @@ def nonnegative_int_or_percent(value: int | str, path: str) -> FieldErrors:
 def percent(value: int | str | None) -> int | None:
     """The number in ``"25%"``; None for whole numbers and malformed texts."""
     if isinstance(value, str) and not names.is_valid_percent(value):
-        return int(value[:-1])
+        return read_natural(value[:-1])
     return None
 
 

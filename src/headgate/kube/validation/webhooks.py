@@ -13,7 +13,7 @@ from headgate.kube.errors import FieldErrors, duplicate, invalid, required, too_
 from headgate.kube.validation.labels import validate_label_selector
 from headgate.kube.validation.metadata import validate_object_meta
 from headgate.kube.validation.selectors import has_invalid_value
-from headgate.kube.validation.values import follows, one_of
+from headgate.kube.validation.values import follows, one_of, repeats
 
 Object = dict[str, Any]
 
@@ -166,8 +166,8 @@ def _validate_versions(versions: list[str], path: str, strict: bool) -> FieldErr
     if not versions:
         return [required(path, f"must specify one of {accepted}")]
     found: FieldErrors = []
-    for i, version in enumerate(versions):
-        if version in versions[:i]:
+    for i, (version, repeated) in enumerate(zip(versions, repeats(versions), strict=True)):
+        if repeated:
             found.append(invalid(f"{path}[{i}]", version, "duplicate version"))
         else:
             found += follows(names.is_dns1035_label, version, f"{path}[{i}]")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from headgate.kube.integers import read_natural
 from headgate.nodes.models.machine import Node, read_node
 from headgate.nodes.models.pod import Pod, read_pod
 
@@ -59,8 +60,8 @@ class Picture:
         old = self._nodes.get(node.name)
         self._nodes[node.name] = node
         prefix, _, number = node.name.rpartition("-")
-        if number.isdecimal():
-            self._highest[prefix] = max(self._highest.get(prefix, 0), int(number))
+        if (last := read_natural(number)) is not None:
+            self._highest[prefix] = max(self._highest.get(prefix, 0), last)
         return old, node
 
     def node_removed(self, name: str) -> Node | None:

@@ -14,6 +14,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from headgate.kube import quantity
+from headgate.kube.integers import read_integer
 from headgate.kube.name_hashes import fnv1a, in_letters
 from headgate.kube.schema import Field, Schemas, Type
 
@@ -74,7 +75,7 @@ _SCALARS: Final[dict[str, tuple[str, Any]]] = {
 _SPECIAL: Final = {"quantity": "resource.Quantity", "time": "v1.Time", "intorstring": "intstr.IntOrString"}
 _NO_TIME: Final = "{Time:(time.Time){wall:(uint64)0 ext:(int64)0 loc:(*time.Location)<nil>}}"
 _NIL: Final = "<nil>"
-_AMOUNT: Final = re.compile(r"-?0*([0-9]+)(?:([numkMGTPE]?)|([KMGTPE]i)|[eE]([+-]?[0-9]+))")
+_AMOUNT: Final = re.compile(r"-?0*+([0-9]*+)(?:([numkMGTPE]?)|([KMGTPE]i)|[eE]([+-]?[0-9]+))")
 _DECIMAL: Final = {
     suffix: 3 * place - 9 for place, suffix in enumerate(("n", "u", "m", "", "k", "M", "G", "T", "P", "E"))
 }
@@ -156,6 +157,7 @@ def _amount(text: str | None) -> str:
     if text is None or text == "0" or match is None:
         return _printed(0, 0, "0", "DecimalSI")
     digits, decimal, binary, exponent = match.groups()
+    digits = digits or "0"
     sign = -1 if text.startswith("-") else 1
     if binary:
         power = _BINARY[binary]
@@ -163,7 +165,7 @@ def _amount(text: str | None) -> str:
             kept = text if int(digits) & 7 else ""
             return _printed(sign * int(digits) << power, 0, kept, "BinarySI")
         return _long(text)
-    scale = _DECIMAL[decimal] if exponent is None else int(exponent)
+    scale = _DECIMAL[decimal] if exponent is None else read_integer(exponent) or 0
     if len(digits) <= 18 and scale >= -9:
         kept = text if scale % 3 == 0 and not digits.endswith("000") and digits[0] != "0" else ""
         return _printed(sign * int(digits), scale, kept, "DecimalSI" if exponent is None else "DecimalExponent")

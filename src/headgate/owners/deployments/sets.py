@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
+from headgate.kube.integers import read_natural
 from headgate.kube.labels import parse_int64
 
 Object = dict[str, Any]
@@ -90,7 +91,5 @@ def oldest_first(sets: Iterable[ReplicaSet]) -> list[ReplicaSet]:
 
 
 def _size(text: str | None) -> int | None:
-    if text is None or not text.isascii() or not text.isdigit():
-        return None
-    number = int(text)
-    return number if number <= _MAX_INT32 else None
+    number = None if text is None else read_natural(text)
+    return number if number is not None and number <= _MAX_INT32 else None

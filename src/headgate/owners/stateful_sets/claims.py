@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from headgate.kube.integers import read_natural
 from headgate.kube.revisions import revision_of
 from headgate.owners.families.family import Key
 
@@ -54,7 +55,7 @@ class Claims:
 
     def synced(self, revision: str) -> None:
         """A whole list was told: what it did not have is no more."""
-        told = int(revision) if revision.isdecimal() else 0
+        told = read_natural(revision) or 0
         for place in [place for place, written in self._unconfirmed.items() if written <= told]:
             del self._claims[place], self._unconfirmed[place]
 

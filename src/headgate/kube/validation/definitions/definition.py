@@ -178,9 +178,10 @@ def _check_stored_versions(obj: Object) -> FieldErrors:
     versions: list[Object] = obj["spec"].get("versions") or []
     problems = []
     known: set[str] = set()
+    told = set(stored)
     for each in versions:
         name = each.get("name") or ""
-        if each.get("storage") and (name in known or name not in stored):  # a real server names a twin too
+        if each.get("storage") and (name in known or name not in told):  # a real server names a twin too
             problems.append(invalid(path, stored, f"must have the storage version {name}"))
         known.add(name)
     for index, name in enumerate(stored):

@@ -225,12 +225,13 @@ def _check_items(items: Object, list_type: str, keys: list[str], path: str) -> F
     if items.get("nullable"):
         text = f"cannot be nullable when x-kubernetes-list-type is {list_type}"
         problems.append(forbidden(f"{path}.items.nullable", text))
+    obligatory = set(items.get("required") or ())
     for key in keys if list_type == "map" else ():
         field = (items.get("properties") or {}).get(key)
         if field is None:
             continue
         at, because = f"{path}.items.properties[{key}]", "this property is in x-kubernetes-list-map-keys, so it"
-        if key not in (items.get("required") or ()) and field.get("default") is None:
+        if key not in obligatory and field.get("default") is None:
             problems.append(required(f"{at}.default", f"{because} must have a default or be a required property"))
         if field.get("nullable"):
             problems.append(forbidden(f"{at}.nullable", f"{because} cannot be nullable"))

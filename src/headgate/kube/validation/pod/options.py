@@ -83,7 +83,7 @@ def is_deletion_cost(annotations: Mapping[str, str] | None) -> bool:
     if text is None:
         return True
     digits = text.removeprefix("-")
-    if not digits.isascii() or not digits.isdigit() or len(digits) > 4000:
+    if not digits.isascii() or not digits.isdigit() or len(digits) > 10:
         return False
     if text[0] == "0" and text != "0":
         return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any, Final
@@ -176,7 +177,9 @@ def _validate_pages(name: str, value: Quantity, path: str, options: PodOptions) 
 def _validate_claims(claims: list[Object], claim_names: AbstractSet[str], path: str) -> FieldErrors:
     """A claim may be named once as a whole, or several times with a different request of it each."""
     errors: FieldErrors = []
-    seen: list[str] = []
+    seen: set[str] = set()
+    requests: Counter[str] = Counter()  # by claim: how many different requests of it were named
+    known = f": {', '.join(sorted(claim_names))}" if claim_names else " which is empty"
     for index, claim in enumerate(claims):
         name, request, at = claim.get("name", ""), claim.get("request", ""), f"{path}[{index}]"
         if not name:
@@ -192,13 +195,13 @@ def _validate_claims(claims: list[Object], claim_names: AbstractSet[str], path: 
             if key in seen:
                 errors.append(duplicate(at, key))
             elif not request:
-                errors += [duplicate(at, name) for each in seen if each.startswith(f"{name}/")]
+                errors += [duplicate(at, name)] * requests[name]
             if key not in seen:
-                seen.append(key)
+                seen.add(key)
+                requests[name] += key != name
         if name not in claim_names:
-            known = f": {', '.join(sorted(claim_names))}" if claim_names else " which is empty"
-            detail = f"must be one of the names in pod.spec.resourceClaims{known}"
-            errors.append(FieldError(ErrorKind.NOT_FOUND, at, name, detail))
+            detail = "must be one of the names in pod.spec.resourceClaims"
+            errors.append(FieldError(ErrorKind.NOT_FOUND, at, name, detail, known))
     return errors
 
 

@@ -17,19 +17,17 @@ Object = dict[str, Any]
 
 def validate_spread_constraints(constraints: Sequence[Object], path: str, options: PodOptions) -> FieldErrors:
     errors: FieldErrors = []
+    last_of = {_pair(constraint): index for index, constraint in enumerate(constraints)}
     for index, constraint in enumerate(constraints):
         at = f"{path}[{index}]"
-        key, action = constraint.get("topologyKey", ""), constraint.get("whenUnsatisfiable", "")
+        key, action = _pair(constraint)
         errors += _validate_positive(constraint.get("maxSkew", 0), f"{at}.maxSkew")
         if not key:
             errors.append(required(f"{at}.topologyKey", "can not be empty"))
         if action not in ("DoNotSchedule", "ScheduleAnyway"):
             supported = ("DoNotSchedule", "ScheduleAnyway")
             errors.append(not_supported(f"{at}.whenUnsatisfiable", named(action), supported))
-        if any(
-            (each.get("topologyKey", ""), each.get("whenUnsatisfiable", "")) == (key, action)
-            for each in constraints[index + 1 :]
-        ):
+        if last_of[key, action] > index:
             errors.append(duplicate(f"{at}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {action}}}"))
         errors += _validate_min_domains(constraint.get("minDomains"), action, f"{at}.minDomains")
         for field in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
@@ -44,6 +42,11 @@ def validate_spread_constraints(constraints: Sequence[Object], path: str, option
         if not options.any_spread_selector:
             errors += validate_label_selector(selector, f"{at}.labelSelector")
     return errors
+
+
+def _pair(constraint: Object) -> tuple[str, str]:
+    """What no two constraints may share."""
+    return constraint.get("topologyKey", ""), constraint.get("whenUnsatisfiable", "")
 
 
 def _validate_positive(value: int, path: str) -> FieldErrors:
@@ -78,8 +81,9 @@ def validate_label_keys(
                 detail = "exists in both matchLabelKeys and labelSelector"
                 errors.append(invalid(f"{path}[{index_of[key]}]", key, detail))
             selected.add(key)
+    refused = set(mismatch)
     for index, key in enumerate(match):
-        if key in mismatch:
+        if key in refused:
             detail = "exists in both matchLabelKeys and mismatchLabelKeys"
             errors.append(invalid(f"{path}.matchLabelKeys[{index}]", key, detail))
     return errors

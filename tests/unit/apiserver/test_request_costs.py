@@ -1,0 +1,84 @@
+"""The cost of a request grows no faster than the request, whatever part of it a client makes larger.
+
+Costs are CPU time of this thread, the least of a few runs. A request of eight times the size may cost at most
+:data:`_MOST` times as much; quadratic work would cost 64 times as much.
+"""
+
+from __future__ import annotations
+
+import gc
+import random
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import msgspec
+import pytest
+
+from embedded import Embedded
+from headgate.apiserver.messages import Moment, Response
+from sized_kinds import CLUSTER, DEFINITIONS_AND_OBJECTS, PODS_AND_WORKLOADS
+from sized_requests import BODIES, METADATA, QUERIES, Row
+
+_TIMES = 8
+_MOST = 14.0
+_SMALL_S = 0.001  # below that the parts of a request that do not grow hide how the others do
+_ROUNDS = 4
+
+ROWS: dict[str, Row] = {
+    **METADATA,
+    **BODIES,
+    **QUERIES,
+    **PODS_AND_WORKLOADS,
+    **DEFINITIONS_AND_OBJECTS,
+    **CLUSTER,
+}
+
+
+class _Server(Embedded):
+    """Node ports and addresses are drawn, as the real endpoint does it."""
+
+    _draw = random.Random(4711).randrange
+
+    def moment(self) -> Moment:
+        return msgspec.structs.replace(super().moment(), draw=self._draw)
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def _cost_s(row: Row, size: int) -> float:
+    setup, request = row[1](size)
+    server = _Server()
+    for each in setup:
+        answer = server.send(each)
+        assert isinstance(answer, Response)
+        assert answer.status < 300, answer.body
+    with _without_collector():
+        began = time.thread_time()
+        answer = server.send(request)
+        took = time.thread_time() - began
+    assert isinstance(answer, Response)
+    assert answer.status < 500, answer.body
+    return took
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_request_of_eight_times_the_size_costs_about_eight_times_as_much(name: str) -> None:
+    row = ROWS[name]
+    size = row[0]
+    small = large = float("inf")
+    for _ in range(_ROUNDS):
+        small, large = min(small, _cost_s(row, size)), min(large, _cost_s(row, _TIMES * size))
+        if large <= _MOST * max(small, _SMALL_S):
+            return
+    pytest.fail(
+        f"{size}: {small * 1000:.2f} ms, {_TIMES * size}: {large * 1000:.2f} ms, {large / small:.1f} times as much"
+    )
