@@ -9,6 +9,7 @@ import ssl
 import subprocess
 import urllib.error
 import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,9 @@ from harness.embedded import HEADGATE
 
 
 class Cluster:
-    def __init__(self, data: Path, *flags: str) -> None:
+    def __init__(self, data: Path, *flags: str, program: Sequence[str] = (str(HEADGATE),)) -> None:
         self.data = data
-        command = [str(HEADGATE), "up", "--data", str(data), "--listen", "127.0.0.1:0", *flags]
+        command = [*program, "up", "--data", str(data), "--listen", "127.0.0.1:0", *flags]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.printed = self._read_until_ready()
         config = yaml.safe_load((data / "kubeconfig").read_text())
@@ -49,6 +50,16 @@ class Cluster:
         except urllib.error.HTTPError as refused:
             with refused:
                 return refused.code, json.loads(refused.read())
+
+    def text(self, path: str) -> tuple[int, str]:
+        """The answer to a GET as it is."""
+        request = urllib.request.Request(self.url + path, headers={"Authorization": f"Bearer {self.token}"})
+        try:
+            with urllib.request.urlopen(request, context=self._tls, timeout=20) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as refused:
+            with refused:
+                return refused.code, refused.read().decode()
 
     def stop(self, number: int = signal.SIGINT) -> tuple[int, str, str]:
         self.process.send_signal(number)

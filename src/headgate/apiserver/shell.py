@@ -79,6 +79,7 @@ class Endpoint:
     def attach(self, committer: Committer) -> None:
         """The committer needs ``publish`` to be made, and the endpoint needs the committer: hence two steps."""
         self._committer = committer
+        self._api.health.add("storage", committer.problem)
 
     def publish(self, changes: Sequence[Change]) -> None:
         """What just became visible: wake the watches of those resources, and who waits for a revision."""

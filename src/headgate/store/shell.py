@@ -72,6 +72,11 @@ class Committer:
         """Why the disk takes no writes at present; empty if it does."""
         return self._health.problem or ""
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether a commit, a checkpoint or an attempt after a failure is under way or about to start."""
+        return self._starting or self._job is not None
+
     def flush(self, revision: Revision) -> Awaitable[None]:
         """Waits until the write with this revision is on disk and visible; raises ``CommitFailed`` if it was lost."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -13,6 +13,7 @@ from headgate.store import head
 from headgate.store.backup.shell import back_up, examine, restore
 from headgate.store.file.shell import FILE, Damaged
 from headgate.store.item import Item
+from headgate.store.journal.shell import Journal
 from headgate.store.mark.shell import MARK
 from headgate.store.salvage.shell import salvage
 from torture import flips
@@ -86,7 +87,7 @@ def test_a_start_that_is_interrupted_while_it_changes_the_format_is_repeated(fol
         if reached == point and not killed.exists():
             shutil.copytree(folder, killed)
 
-    journal = flips.Journal.open(folder, probe)
+    journal = Journal.open(folder, probe)
     store = journal.load()
     flips.stage(store, "later", "x")
     flips.commit(store, journal)

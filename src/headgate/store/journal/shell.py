@@ -44,6 +44,8 @@ from headgate.store.memory import Store
 _ROW_BYTES: Final = 200  # what a row takes beside its object, roughly
 _SHRINK_FROM_PAGES: Final = 500
 _SHRINK_STEP_PAGES: Final = 500
+_DISK_ERRORS: Final = (OSError, StoreProblem, sqlite3.OperationalError)
+"""What a failing disk raises; anything else is about the write itself."""
 _SCRATCH: Final = "scratch"
 _SCRATCH_BYTES: Final = 16 * 1024 * 1024
 
@@ -80,9 +82,8 @@ class Journal:
         self._mark: MarkFile | None = None
         self._head = Head()  # as it was acknowledged
         self._in_doubt = False  # the file may hold a commit that was not acknowledged
-        self._suspect = (
-            False  # a sync failed: what was written before it may not be on disk, whatever the next one says
-        )
+        self._unsettled = False  # and that it was refused could not be recorded
+        self._suspect = False  # a sync failed: what was written before it may not be on disk
         self._unsaved_bytes = 0
         self._commit_trouble: str | None = None
         self._checkpoint_trouble: str | None = None
@@ -275,10 +276,8 @@ class Journal:
 
     def _make_certain(self) -> None:
         """Settles what a failed commit left open, before anything is written after it."""
-        mark = self._marked()
-        if mark.in_doubt:
-            self.probe("marking")
-            mark.refuse()
+        if self._unsettled:
+            self._record_refusal()
         if self._suspect and not self.checkpoint():
             # After a failed sync the system may take pages for written that are not, and the next sync says nothing of
             # them. A checkpoint writes all of them again, elsewhere, and cuts the write-ahead file off.
@@ -314,13 +313,20 @@ class Journal:
             self._in_doubt = True
             self._suspect = self._suspect or not is_full(error)
             try:
-                self.probe("marking")
-                self._marked().refuse()
+                self._record_refusal()
             except Exception:
                 unknown = True
         full = is_full(error)
-        self._commit_trouble = "the disk is full" if full else str(error)
-        return self._refusal(full=full, unknown=unknown)
+        if isinstance(error, _DISK_ERRORS):
+            self._commit_trouble = "the disk is full" if full else str(error)
+        return self._refusal(error, full=full, unknown=unknown)
+
+    def _record_refusal(self) -> None:
+        """Records that nothing after the last acknowledged commit counts. Raises ``OSError``."""
+        self._unsettled = True
+        self.probe("marking")
+        self._marked().refuse()
+        self._unsettled = False
 
     def _give_up(self) -> None:
         """Leaves the failed transaction; if even that fails, the next write starts on a new connection."""
@@ -335,7 +341,7 @@ class Journal:
             with contextlib.suppress(sqlite3.Error):
                 connection.close()
 
-    def _refusal(self, *, full: bool, unknown: bool) -> CommitFailed:
+    def _refusal(self, error: Exception, *, full: bool, unknown: bool) -> CommitFailed:
         outcome = (
             "the outcome of this write is unknown: it is not served now, and may exist after a restart"
             if unknown
@@ -344,7 +350,7 @@ class Journal:
         if full:
             text = f"the disk that holds {self._folder} is full: {outcome}; make room and try again"
         else:
-            text = f"the store in {self._folder} cannot be written: {self._commit_trouble}; {outcome}"
+            text = f"the store in {self._folder} cannot be written: {error}; {outcome}"
         return CommitFailed(text, full=full, unknown=unknown)
 
 
