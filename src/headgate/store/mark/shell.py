@@ -126,7 +126,9 @@ def reach(folder: Path) -> Marks | None:
     pages = Pages(data, taken.pages, PAGE_BYTES)
     form = format_of(pages)
     if form is None or form.application_id != head.APPLICATION_ID:
-        return marks
+        if marks is not None:
+            raise Damaged(path, f"it does not begin as a Headgate store does, and {MARK} is beside it")
+        return None
     if form.user_version == head.UNCHAINED:
         if marks is not None and marks.newest.commits:
             raise Damaged(path, f"it is older than {MARK} beside it")

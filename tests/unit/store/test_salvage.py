@@ -1,0 +1,176 @@
+"""What is kept of a damaged file: every row that can be read, and an account of those that cannot."""
+
+from __future__ import annotations
+
+import random
+import re
+import shutil
+import sqlite3
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from headgate.store.backup.shell import examine
+from headgate.store.file.btree import Pages
+from headgate.store.file.contents import head_of, keyed, log_of
+from headgate.store.file.shell import FILE, PAGE_BYTES, Damaged
+from headgate.store.item import Item
+from headgate.store.journal.shell import Journal
+from headgate.store.mark.shell import MARK, read_files
+from headgate.store.salvage.shell import salvage
+from torture import flips
+
+ROWS = 600
+
+
+def silent(done: int, total: int) -> None:
+    pass
+
+
+def build(folder: Path, rows: int = ROWS) -> list[Item]:
+    """A tree of two levels, with rows of all sizes, some on several pages."""
+    chance = random.Random(11)
+    journal = Journal.open(folder)
+    store = journal.load()
+    for number in range(rows):
+        flips.stage(store, f"n{number:04}", "x" * chance.choice((10, 300, 2_000, 9_000, 50_000)))
+        if number % 50 == 0:
+            flips.commit(store, journal)
+    flips.commit(store, journal)
+    journal.close(store.committed)
+    return list(store.peek_all("pods", None))
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Item]]:
+    folder = tmp_path_factory.mktemp("sound") / "data"
+    return folder, build(folder)
+
+
+def items(folder: Path) -> list[Item]:
+    journal, store = flips.load(folder)
+    journal.close(store.committed)
+    return list(store.peek_all("pods", None))
+
+
+def lost_revisions(lost: Sequence[str], highest: int) -> set[int]:
+    """The revisions that the account names."""
+    named: set[int] = set()
+    for line in lost:
+        found = re.match(r"revisions? (\d+)(?: to (\d+))?:", line)
+        if found is not None:
+            named.update(range(int(found[1]), int(found[2] or found[1]) + 1))
+    return {each for each in named if each <= highest}
+
+
+def test_a_sound_file_is_read_as_sqlite_reads_it(sound: tuple[Path, list[Item]], tmp_path: Path) -> None:
+    folder, _ = sound
+    data, taken = read_files(folder, every_frame=True)
+    pages = Pages(data, taken.pages, PAGE_BYTES)
+    table = log_of(pages, frozenset())
+    connection = sqlite3.connect(folder / FILE)
+    connection.text_factory = bytes
+    assert keyed(table) == connection.execute("SELECT * FROM log ORDER BY revision").fetchall()
+    found = head_of(pages)
+    assert found is not None
+    assert [(1, *found.row())] == connection.execute("SELECT * FROM head").fetchall()
+    connection.close()
+    assert table.gaps == ()
+
+
+def test_a_file_whose_last_tenth_is_cut_keeps_the_rest(sound: tuple[Path, list[Item]], tmp_path: Path) -> None:
+    source, before = sound
+    folder = shutil.copytree(source, tmp_path / "data")
+    size = (folder / FILE).stat().st_size
+    with (folder / FILE).open("r+b") as file:
+        file.truncate(size * 9 // 10)
+    with pytest.raises(Damaged):
+        flips.load(folder)
+    done = salvage(folder, silent)
+    kept = items(folder)
+    assert len(kept) == done.kept_rows >= ROWS * 0.85
+    assert done.lost[0] == f"{ROWS - len(kept)} of {ROWS} rows cannot be read"
+    assert {item.revision: item for item in kept}.items() <= {item.revision: item for item in before}.items()
+    missing = {item.revision for item in before} - {item.revision for item in kept}
+    assert missing <= lost_revisions(done.lost, before[-1].revision)
+    assert examine(folder / FILE, silent, at_rest=False) == []
+
+
+def page_of(name: str) -> Callable[[Path], int]:
+    def root(folder: Path) -> int:
+        connection = sqlite3.connect(folder / FILE)
+        (page,) = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", (name,)).fetchone()
+        connection.close()
+        return int(page)
+
+    return root
+
+
+@pytest.mark.parametrize(
+    "page", [lambda folder: 1, page_of("log"), page_of("head")], ids=["the first page", "the root", "the head"]
+)
+def test_a_page_that_leads_to_the_rows_may_be_lost_without_a_row(
+    sound: tuple[Path, list[Item]], tmp_path: Path, page: Callable[[Path], int]
+) -> None:
+    source, before = sound
+    folder = shutil.copytree(source, tmp_path / "data")
+    number = page(folder)
+    with (folder / FILE).open("r+b") as file:
+        file.seek((number - 1) * PAGE_BYTES)
+        file.write(bytes(PAGE_BYTES))
+    done = salvage(folder, silent)
+    assert done.kept_rows == ROWS
+    assert items(folder) == before
+
+
+def test_any_page_that_is_lost_costs_its_own_rows_and_they_are_named(
+    sound: tuple[Path, list[Item]], fast_folder: Path
+) -> None:
+    source, before = sound
+    known = {item.revision: item for item in before}
+    pages = (source / FILE).stat().st_size // PAGE_BYTES
+    for number in random.Random(5).sample(range(1, pages + 1), 12):
+        folder = shutil.copytree(source, fast_folder / f"page-{number}")
+        with (folder / FILE).open("r+b") as file:
+            file.seek((number - 1) * PAGE_BYTES)
+            file.write(b"\xff" * PAGE_BYTES)
+        done = salvage(folder, silent)
+        kept = {item.revision: item for item in items(folder)}
+        assert kept.items() <= known.items(), f"page {number}"
+        missing = known.keys() - kept.keys()
+        assert len(missing) < 60, f"page {number}"
+        assert missing <= lost_revisions(done.lost, max(known)), f"page {number}"
+        shutil.rmtree(folder)
+
+
+def test_deleted_objects_do_not_come_back(tmp_path: Path) -> None:
+    """Their rows may still be on pages that are no longer in use."""
+    folder = tmp_path / "data"
+    journal = Journal.open(folder)
+    store = journal.load()
+    for number in range(300):
+        flips.stage(store, f"n{number:03}", "x" * 2_000)
+    flips.commit(store, journal)
+    for number in range(150):
+        flips.stage(store, f"n{number:03}", "gone", delete=True)
+    flips.commit(store, journal)
+    flips.commit(store, journal, flips.log.superseded(store.compact(store.committed)))
+    journal.close(store.committed)
+    with sqlite3.connect(folder / FILE) as connection:
+        connection.execute("UPDATE log SET data = 'x' WHERE name = 'n200'")
+    connection.close()
+    done = salvage(folder, silent)
+    assert [item.name for item in items(folder)] == [f"n{number:03}" for number in range(150, 300) if number != 200]
+    assert done.lost[0] == "1 of 150 rows cannot be read"
+    assert "(pods default/n200) does not match its checksum" in done.lost[1]
+
+
+def test_a_missing_mark_costs_no_row(sound: tuple[Path, list[Item]], tmp_path: Path) -> None:
+    source, before = sound
+    folder = shutil.copytree(source, tmp_path / "data")
+    (folder / MARK).unlink()
+    done = salvage(folder, silent)
+    assert "headgate.db-mark is missing" in done.problems[0]
+    assert (list(done.lost), items(folder)) == ([], before)
+    assert not (folder / "damaged-1" / MARK).exists()
