@@ -235,13 +235,12 @@ def test_a_checkpoint_that_fails_is_a_failing_disk_too(fast_folder: Path) -> Non
 
 def test_a_small_write_that_succeeds_does_not_end_a_failure_of_large_ones() -> None:
     health = DiskHealth()
-    assert health.failed("the disk is full", 100_000) is not None
-    assert health.failed("the disk is full", 50) is None
-    assert health.succeeded(50) is None
-    assert health.problem == "the disk is full"
-    assert health.succeeded(100_000) is not None
-    assert health.problem is None
-    assert health.succeeded(1) is None
+    said = [health.failed("the disk is full", 100_000), health.failed("the disk is full", 50), health.succeeded(50)]
+    problems = [health.problem]
+    said += [health.succeeded(100_000), health.succeeded(1)]
+    problems += [health.problem]
+    assert [line is not None for line in said] == [True, False, False, True, False]
+    assert problems == ["the disk is full", None]
 
 
 def test_the_store_of_a_refused_write_goes_on_above_its_revision(fast_folder: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from headgate.store import log
 from headgate.store.backup.shell import examine
 from headgate.store.file.btree import Pages
 from headgate.store.file.contents import head_of, keyed, log_of
@@ -155,7 +156,7 @@ def test_deleted_objects_do_not_come_back(tmp_path: Path) -> None:
     for number in range(150):
         flips.stage(store, f"n{number:03}", "gone", delete=True)
     flips.commit(store, journal)
-    flips.commit(store, journal, flips.log.superseded(store.compact(store.committed)))
+    flips.commit(store, journal, log.superseded(store.compact(store.committed)))
     journal.close(store.committed)
     with sqlite3.connect(folder / FILE) as connection:
         connection.execute("UPDATE log SET data = 'x' WHERE name = 'n200'")
