@@ -144,6 +144,25 @@ def test_acknowledged_writes_that_are_missing_after_a_kill_are_named_and_refused
         assert len(kept) == count or "were acknowledged, and nothing of them is in the files" in out
 
 
+def test_a_file_whose_last_tenth_is_cut_keeps_what_can_be_read(cluster: Cluster) -> None:
+    for number in range(40):
+        made = {"metadata": {"name": f"m{number:02}"}, "data": {"key": "x" * 20_000}}
+        assert cluster.ask("POST", MAPS, made)[0] == 201
+    cluster.stop()
+    file = cluster.data / "headgate.db"
+    os.truncate(file, file.stat().st_size * 9 // 10)
+    assert headgate("check", "--data", cluster.data)[0] == 1
+    code, out, _ = headgate("check", "--data", cluster.data, "--drop-damaged")
+    assert code == 0
+    lost, rows = map(int, re.findall(r"lost: (\d+) of (\d+) rows cannot be read", out)[0])
+    assert int(re.findall(r"kept (\d+) sound rows", out)[0]) == rows - lost
+    with Cluster(cluster.data, "--components", "apiserver") as again:
+        _, listed = again.ask("GET", MAPS)
+        names = {item["metadata"]["name"] for item in listed["items"]} - {"kube-root-ca.crt"}
+        assert 25 <= len(names) < 40
+        assert 40 - len(names) <= lost
+
+
 @pytest.mark.parametrize("command", ["backup", "restore", "check"])
 def test_help_shows_an_example(command: str) -> None:
     code, out, _ = headgate(command, "--help")

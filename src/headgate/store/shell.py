@@ -172,8 +172,11 @@ class Committer:
 
     def _finish_retry(self, done: asyncio.Future[None]) -> None:
         self._job = None
-        if done.exception() is None:
+        error = done.exception()
+        if error is None:
             self._note_health(self._health.size)
+        elif not isinstance(error, CommitFailed):
+            _log.error("the disk could not be tried again: %r", error)
         if self._next or self._superseded:
             self._start_soon()
 

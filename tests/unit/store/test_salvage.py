@@ -13,12 +13,13 @@ import pytest
 
 from headgate.store import log
 from headgate.store.backup.shell import examine
-from headgate.store.file.btree import Pages
+from headgate.store.file.btree import Gap, Pages
 from headgate.store.file.contents import head_of, keyed, log_of
 from headgate.store.file.shell import FILE, PAGE_BYTES, Damaged
 from headgate.store.item import Item
 from headgate.store.journal.shell import Journal
 from headgate.store.mark.shell import MARK, read_files
+from headgate.store.salvage.rows import is_within, merged_gaps
 from headgate.store.salvage.shell import salvage
 from torture import flips
 
@@ -165,6 +166,16 @@ def test_deleted_objects_do_not_come_back(tmp_path: Path) -> None:
     assert [item.name for item in items(folder)] == [f"n{number:03}" for number in range(150, 300) if number != 200]
     assert done.lost[0] == "1 of 150 rows cannot be read"
     assert "(pods default/n200) does not match its checksum" in done.lost[1]
+
+
+def test_the_work_grows_with_the_file_and_not_with_its_gaps(tmp_path: Path) -> None:
+    """Every other leaf is damaged; rows are compared with the gaps by search."""
+    gaps = [Gap(number * 10, number * 10 + 5, "") for number in range(50_000)]
+    spans = merged_gaps(gaps)
+    assert len(spans) == 50_000
+    inside = [key for key in range(1, 500_001) if is_within(spans, key)]
+    assert len(inside) == 250_000
+    assert merged_gaps([Gap(0, 9, ""), Gap(4, 5, ""), Gap(9, 12, ""), Gap(20, 21, "")]) == [(0, 12), (20, 21)]
 
 
 def test_a_missing_mark_costs_no_row(sound: tuple[Path, list[Item]], tmp_path: Path) -> None:

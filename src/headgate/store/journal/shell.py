@@ -46,7 +46,7 @@ _SHRINK_FROM_PAGES: Final = 500
 _SHRINK_STEP_PAGES: Final = 500
 _DISK_ERRORS: Final = (OSError, StoreProblem, sqlite3.OperationalError)
 """What a failing disk raises; anything else is about the write itself."""
-_SCRATCH: Final = "scratch"
+_SCRATCH: Final = FILE + "-scratch"
 _SCRATCH_BYTES: Final = 16 * 1024 * 1024
 
 Probe = Callable[[str], None]

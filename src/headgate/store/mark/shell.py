@@ -7,6 +7,7 @@ what remains over pages that may be newer. What the records mean: ``store/mark/r
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import mmap
 import os
 import secrets
@@ -25,6 +26,8 @@ from headgate.store.mark.record import Mark, Marks
 MARK: Final = FILE + "-mark"
 WAL: Final = FILE + "-wal"
 
+_FULL_SYNC: Final[int | None] = getattr(fcntl, "F_FULLFSYNC", None)
+"""On macOS a synchronous write ends in the cache of the disk."""
 _UNMARKED: Final = (
     f"{MARK} is missing beside it, so that nothing says how far it has to reach "
     "(if it is a copy of the database file alone: put it elsewhere, and make a data folder with `headgate restore`)"
@@ -56,6 +59,8 @@ class MarkFile:
         data = mark.encode()
         if os.pwrite(self._file, data, mark.place) != len(data):
             raise OSError("the high-water mark was written in part")
+        if _FULL_SYNC is not None:
+            fcntl.fcntl(self._file, _FULL_SYNC)
         self.newest, self.in_doubt = mark, False
 
     def close(self) -> None:

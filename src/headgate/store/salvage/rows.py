@@ -8,6 +8,7 @@ then looked for on every leaf page of both files. A row counts only if it matche
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
@@ -56,8 +57,9 @@ def collect(data: Buffer, written_ahead: Reading, page_bytes: int, last: Revisio
             damaged.append(Gap(key - 1, key, f"{log.describe((key, *row[1:]))} does not match its checksum"))
     gaps = [*damaged, *table.gaps]
     if gaps and not _complete(rows.values(), known):
+        spans = merged_gaps(gaps)
         for key, row in _on_leaves(pages, data, written_ahead, page_bytes):
-            if key not in rows and any(gap.above < key <= gap.upto for gap in gaps):
+            if key not in rows and is_within(spans, key):
                 stored = _sound(reader, key, row)
                 if stored is not None:
                     rows[key] = stored
@@ -92,6 +94,22 @@ def _on_leaves(pages: Pages, data: Buffer, written_ahead: Reading, page_bytes: i
         yield from rows_on_leaf(pages, image.content, image.page)
     for number in range(1, len(data) // page_bytes + 1):
         yield from rows_on_leaf(pages, data[(number - 1) * page_bytes : number * page_bytes], number)
+
+
+def merged_gaps(gaps: Sequence[Gap]) -> list[tuple[int, int]]:
+    """The gaps without what they share, in order."""
+    spans: list[tuple[int, int]] = []
+    for above, upto in sorted((gap.above, gap.upto) for gap in gaps):
+        if spans and above <= spans[-1][1]:
+            spans[-1] = (spans[-1][0], max(upto, spans[-1][1]))
+        else:
+            spans.append((above, upto))
+    return spans
+
+
+def is_within(spans: Sequence[tuple[int, int]], key: int) -> bool:
+    at = bisect_left(spans, (key,)) - 1  # the last one that begins below the key
+    return at >= 0 and key <= spans[at][1]
 
 
 def _complete(rows: Iterable[log.Stored], known: Head | None) -> bool:
