@@ -5,6 +5,7 @@ The ids W1 to W10 are the statements about the webhook in the queue gate's speci
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,12 +17,14 @@ from harness.either import MAKES, started
 from harness.embedded import EmbeddedServer
 from harness.scheduling import wait_for
 from harness.server import Answer, Server
+from harness.users import ALICE, bearing
 from harness.webhooks import WebhookProcess, prepare, sent
 from headgate.capacity.names import GATE, GROUP_NAMES, OPT_IN, QUEUE_NAME, STAMP
 
 PODS = "/api/v1/namespaces/default/pods"
 QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
 GROUPS = "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups"
+QUEUE = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue"}
 
 
 @pytest.fixture(scope="module", params=MAKES)
@@ -216,3 +219,60 @@ def test_two_hundred_pods_at_once_are_all_gated(server: Server) -> None:
 
     with ThreadPoolExecutor(20) as threads:
         assert list(threads.map(make, range(200))) == [["x.example.com/a", GATE]] * 200
+
+
+def asks_for(cpu: str) -> dict[str, Any]:
+    return {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}]}
+
+
+def resize(server: Server, name: str, cpu: str) -> tuple[int, str]:
+    body = json.dumps({"spec": asks_for(cpu)}).encode()
+    headers = {"Content-Type": "application/strategic-merge-patch+json", **bearing(ALICE)}
+    answer = server.request("PATCH", f"{PODS}/{name}/resize", headers, body)
+    return answer.status, str(answer.json().get("message") or "")
+
+
+def test_a_pod_on_a_node_is_not_resized_over_the_limit_of_its_queue_and_others_may_ask_for_more(
+    server: Server,
+) -> None:
+    spec = {"capability": {"cpu": "4"}}
+    assert sent(server, "POST", QUEUES, {**QUEUE, "metadata": {"name": "narrow"}, "spec": spec}).status == 201
+    status = {"status": {"allocated": {"cpu": "2"}, "reserved": {"cpu": "1"}}}
+    assert sent(server, "PATCH", f"{QUEUES}/narrow/status", status).status == 200
+    create(server, "resized-runs", {QUEUE_NAME: "narrow"}, nodeName="somewhere", **asks_for("1"))
+    create(server, "resized-gated", {QUEUE_NAME: "narrow", OPT_IN: "true"}, **asks_for("1"))
+    create(
+        server,
+        "resized-elsewhere",
+        {QUEUE_NAME: "narrow"},
+        nodeName="somewhere",
+        schedulerName="other",
+        **asks_for("1"),
+    )
+
+    def refused() -> bool:
+        return resize(server, "resized-runs", "3")[0] == 403
+
+    wait_for(refused)
+    assert says(resize(server, "resized-runs", "3")[1]).startswith(
+        "spec.containers: queue narrow has no room for 2 cpu: 3 of 4 are in use or promised; "
+    )
+    assert resize(server, "resized-gated", "3") == (200, "")
+    assert resize(server, "resized-elsewhere", "3") == (200, "")
+    assert resize(server, "resized-runs", "2") == (200, "")
+    assert resize(server, "resized-runs", "1") == (200, "")
+
+
+def says(message: str) -> str:
+    """What Headgate says in a refusal, without who passed it on."""
+    return message[message.index("spec.containers") :]
+
+
+def test_a_limit_of_nothing_is_kept_and_warned_about(server: Server) -> None:
+    nothing = {**QUEUE, "metadata": {"name": "nothing"}, "spec": {"capability": {"cpu": "0", "memory": "1Gi"}}}
+    answer = sent(server, "POST", QUEUES, nothing, as_alice=True)
+    assert (answer.status, answer.json()["spec"]["capability"]["cpu"]) == (201, "0")
+    (text,) = warnings(answer)
+    assert "spec.capability.cpu: 0 means that the queue may use no cpu at all; Volcano takes it for no limit" in text
+    later = sent(server, "PATCH", f"{QUEUES}/nothing", {"spec": {"weight": 3}}, as_alice=True)
+    assert (later.status, warnings(later)) == (200, [])

@@ -1,8 +1,8 @@
-"""Promises that outgrew their limit: who may still go on after somebody lowered it.
+"""Promises that do not fit their limits any more: which of them are kept after a limit was lowered.
 
-Nothing new is granted then, for what was promised stays counted. Of the promises themselves the oldest go on, in order,
-as far as they fit; the others have lost their turn until there is room again. So no two promises can stand in each
-other's way for ever. A gang's minimum keeps or loses its turn as one. Costs nothing while all limits hold.
+The oldest are kept, in order, as far as they fit. The others have lost their turn: their pods are not tried, and the
+next admission step takes these promises back (``admitting.py``), so that no promise that cannot be kept stands in
+another pod's way. A gang's minimum keeps or loses its turn as one. Costs nothing while all limits hold.
 """
 
 from __future__ import annotations

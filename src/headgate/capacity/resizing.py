@@ -12,7 +12,7 @@ from typing import Any
 
 from headgate.capacity.names import ROOT
 from headgate.capacity.queue import Amounts, Queue
-from headgate.capacity.rules import Known, climb, total
+from headgate.capacity.rules import Known, climb, find_disorder, total
 from headgate.capacity.verdict import Shortage
 from headgate.kube.amounts import read_amounts
 
@@ -23,7 +23,7 @@ def find_shortage(name: str, added: Amounts, known: Known, status_of: StatusOf) 
     """The first queue from ``name`` upwards without room for what is ``added``."""
     if not added:
         return None
-    limits = _limits(name, known)
+    limits = limits_of(name, known)
     for each, bounds in limits.items():
         status = status_of(each)
         allocated, reserved = (_read(status.get(column)) for column in ("allocated", "reserved"))
@@ -34,7 +34,7 @@ def find_shortage(name: str, added: Amounts, known: Known, status_of: StatusOf) 
     return None
 
 
-def _limits(name: str, known: Known) -> dict[str, Amounts]:
+def limits_of(name: str, known: Known) -> dict[str, Amounts]:
     """What the queue and those above it may use, itself first: capability, within what is above and not guaranteed to
     others (``tree.py`` keeps the same for all queues)."""
 
@@ -49,13 +49,18 @@ def _limits(name: str, known: Known) -> dict[str, Amounts]:
         queue = known.get(each) or Queue(each, parent="" if each == ROOT else ROOT)
         limits = dict(queue.capability)
         if parent is not None and above:
-            children = (child for sibling in known.children(parent) if (child := known.get(sibling)) is not None)
-            guaranteed = total(children, "guarantee")
+            children = [child for sibling in known.children(parent) if (child := known.get(sibling)) is not None]
+            guaranteed = total((child for child in children if not _is_disordered(child)), "guarantee")
             for resource, bound in above.items():
                 free = max(bound - guaranteed.get(resource, 0), 0) + queue.guarantee.get(resource, 0)
                 limits[resource] = min(limits.get(resource, free), free)
         found[each] = above = limits
     return dict(reversed(found.items()))
+
+
+def _is_disordered(queue: Queue) -> bool:
+    """What such a queue is guaranteed is kept from nobody."""
+    return bool(queue.problem or find_disorder(queue))
 
 
 def _read(listed: Any) -> Amounts:

@@ -1,0 +1,98 @@
+"""Being let into a queue: pods without a group leave room for groups that were let in; a queue has to take pods."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from headgate.capacity.queues import Why
+from headgate.capacity.settings import ALLOCATE, Settings
+from queueing import House, a_group, a_queue, a_task
+from reported import Cluster
+
+LET_IN = a_group("g", "q", minimum=2, minResources={"cpu": 2})
+
+
+def test_a_bare_pod_does_not_take_what_a_group_was_let_in_for() -> None:
+    house = House(a_queue("q", cpu=3), LET_IN, a_task("member", group="g"))
+    assert house.admit() == []
+    assert house.queues.is_inqueue("ns", "g")
+    house.show(a_task("large", "2", queue="q"), a_task("small", queue="q", created_s=1))
+    assert house.admit() == ["small"]
+    assert house.why("large") is Why.FULL
+    assert house.message("large") == (
+        "queue q has no room for 2 cpu: 3 of 3 are in use, promised or set aside for groups"
+    )
+    house.show(a_task("other", group="g"))
+    assert sorted(house.admit()) == ["member", "other"]
+
+
+def test_it_counts_at_the_queues_above_as_well() -> None:
+    house = House(a_queue("team", cpu=3), a_queue("q", parent="team"), a_queue("r", parent="team"), LET_IN)
+    assert house.admit() == []
+    house.show(a_task("bare", "2", queue="r"), a_task("best-effort", None, queue="r"))
+    assert house.admit() == ["best-effort"]
+    house.queues.group_removed("ns", "g")
+    assert house.admit() == ["bare"]
+
+
+def test_without_the_enqueue_action_there_is_nothing_to_leave_room_for() -> None:
+    house = House(a_queue("q", cpu=3), LET_IN, settings=Settings(actions=(ALLOCATE,)))
+    house.show(a_task("bare", "3", queue="q"))
+    assert house.admit() == ["bare"]
+
+
+def test_bare_pods_of_queues_that_share_a_limit_are_still_let_in_by_turns() -> None:
+    house = House(a_queue("team", cpu=4), *(a_queue(name, parent="team", deserved={"cpu": 2}) for name in "ab"))
+    house.show(*(a_task(f"{name}{number}", queue=name) for name in "ab" for number in range(4)))
+    assert sorted(house.admit()) == ["a0", "a1", "b0", "b1"]
+
+
+REFUSING: dict[str, tuple[list[dict[str, Any]], str]] = {
+    "missing": ([], "QueueNotFound"),
+    "closed": ([a_queue("q", state="Closed")], "QueueClosed"),
+    "not a leaf": ([a_queue("q"), a_queue("below", parent="q")], "QueueNotLeaf"),
+    "invalid": ([a_queue("q", parent="missing")], "QueueInvalid"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSING)
+def test_a_group_is_not_in_a_queue_that_takes_nothing(case: str) -> None:
+    house = House(*REFUSING[case][0], a_group("g", "q", minimum=1), a_task("p", group="g"))
+    assert house.admit() == []
+    assert not house.queues.is_inqueue("ns", "g")
+    refusal = house.queues.refusal("q")
+    assert refusal is not None
+    assert refusal.why.value == REFUSING[case][1]
+
+
+def test_a_group_in_a_missing_queue_is_pending_with_that_reason_and_comes_in_with_the_queue() -> None:
+    cluster = Cluster()
+    for name in ("root", "default"):
+        cluster.queue(name)
+    cluster.group("g", queue="later", minMember=1)
+    cluster.pod("p", group="g")
+    cluster.synced()
+    cluster.run(5)
+    assert cluster.status("g")["phase"] == "Pending"
+    (condition,) = cluster.status("g")["conditions"]
+    assert (condition["type"], condition["status"], condition["reason"]) == ("Scheduled", "False", "QueueNotFound")
+    assert condition["message"] == "queue later does not exist"
+    cluster.queue("later")
+    cluster.run(5)
+    assert cluster.status("g")["phase"] == "Inqueue"
+    assert "QueueNotFound" not in str(cluster.status("g")["conditions"])
+
+
+def test_a_group_that_was_let_in_stays_so_when_its_queue_goes() -> None:
+    cluster = Cluster()
+    for name in ("root", "default", "q"):
+        cluster.queue(name)
+    cluster.group("g", queue="q", minMember=1)
+    cluster.pod("p", group="g")
+    cluster.synced()
+    cluster.run(5)
+    cluster.remove_queue("q")
+    cluster.run(5)
+    assert cluster.status("g")["phase"] == "Inqueue"

@@ -1,0 +1,98 @@
+"""Limits as a resize is measured by them are those that the engine keeps; what runs counts with what it holds now."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headgate.capacity.queues import Queues
+from headgate.capacity.register import Register
+from headgate.capacity.resizing import limits_of
+from queueing import House, a_queue, a_task
+from reported import Cluster
+from unit.scheduling.queued_world import QueuedWorld
+from unit.scheduling.queued_world import a_queue as a_wire_queue
+
+NAMES = ("root", "a", "b", "a1", "a2")
+PARENTS = {"root": "", "a": "root", "b": "root", "a1": "a", "a2": "a"}
+amounts = st.sampled_from([None, 0, 1, 2, 5, 9])
+
+
+@settings(max_examples=60)
+@given(st.fixed_dictionaries({name: st.tuples(amounts, amounts, st.booleans()) for name in NAMES}))
+def test_limits_are_those_of_the_engine(drawn: dict[str, tuple[int | None, int | None, bool]]) -> None:
+    queues, register = Queues(), Register()
+    for name, (capability, guarantee, is_there) in drawn.items():
+        if is_there:
+            kept = None if guarantee is None or name == "root" else {"cpu": guarantee}
+            wire = a_queue(name, cpu=capability, parent=PARENTS[name], guarantee=kept)
+            queues.queue_applied(wire)
+            register.apply(wire)
+    for name in NAMES:
+        if drawn[name][2]:
+            found = limits_of(name, register)
+            assert found[name] == queues.limits(name).capability, name
+            assert next(iter(found)) == name
+
+
+def test_a_running_pod_that_grows_counts_at_once_and_the_next_one_waits() -> None:
+    house = House(a_queue("q", cpu=4), a_task("runs", "1", queue="q", node_name="n1", gates=()))
+    house.show(a_task("runs", "6", queue="q", node_name="n1", gates=()), a_task("next", queue="q"))
+    assert (house.use("q"), house.admit()) == ((6000, 0), [])
+    house.show(a_task("runs", "3", queue="q", node_name="n1", gates=()))
+    assert house.admit() == ["next"]
+
+
+def a_running_pod(cpu: str, status: dict[str, Any] | None = None) -> dict[str, Any]:
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
+    spec = {"schedulerName": "default-scheduler", "nodeName": "a", "containers": [container]}
+    words = {"scheduling.volcano.sh/queue-name": "q"}
+    metadata = {"name": "p", "namespace": "default", "uid": "uid-p", "annotations": words}
+    return {"metadata": metadata, "spec": spec, "status": {"phase": "Running", **(status or {})}}
+
+
+def test_a_resize_counts_while_it_is_under_way_and_not_when_it_cannot_be_done() -> None:
+    world = QueuedWorld(a_wire_queue("q", "4"))
+    held = {"containerStatuses": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}
+
+    def used(cpu: str, **status: Any) -> int:
+        world.show(a_running_pod(cpu, {**held, **status}))
+        return world.scheduler.queues.usage("q").allocated["cpu"]
+
+    assert used("1") == 1000
+    assert used("6") == 6000
+    waits = {"type": "PodResizePending", "status": "True"}
+    assert used("6", conditions=[{**waits, "reason": "Deferred"}]) == 6000
+    assert used("6", conditions=[{**waits, "reason": "Infeasible"}]) == 1000
+    larger = [{"name": "c", "resources": {"requests": {"cpu": "1"}}, "allocatedResources": {"cpu": "3"}}]
+    assert used("1", containerStatuses=larger) == 3000
+
+
+def condition(cluster: Cluster, queue: str) -> tuple[str, str] | None:
+    listed = cluster.queues[queue]["status"].get("conditions") or ()
+    return next(((each["status"], each["message"]) for each in listed if each["type"] == "WithinCapability"), None)
+
+
+def test_a_queue_says_that_its_pods_hold_more_than_it_may_use_for_as_long_as_they_do() -> None:
+    cluster = Cluster()
+    for name in ("root", "default"):
+        cluster.queue(name)
+    cluster.queue("team", capability={"cpu": "4", "memory": "1Gi"})
+    cluster.queue("t1", parent="team")
+    cluster.synced()
+    cluster.pod("p", queue="t1", node="n1", gates=[], cpu=4000)
+    cluster.run(5)
+    assert condition(cluster, "team") is None
+    cluster.pod("p", cpu=6000)
+    cluster.run(5)
+    for name in ("team", "t1"):
+        assert condition(cluster, name) == (
+            "False",
+            "pods on nodes hold more than the queue may use: 6 of 4 cpu; nothing more is granted until they fit",
+        )
+    assert condition(cluster, "root") is None
+    cluster.pod("p", cpu=1000)
+    cluster.run(5)
+    assert condition(cluster, "team") is None
