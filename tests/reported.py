@@ -209,6 +209,7 @@ def _task(name: str, told: Object) -> Task:
         stamp=_stamp(told) if told.get("admitted") else None,
         node_name=told.get("node", ""),
         leaving=bool(told.get("leaving")) or told["phase"] in ("Succeeded", "Failed"),
+        ended=told["phase"] in ("Succeeded", "Failed"),
     )
 
 

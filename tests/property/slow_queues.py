@@ -139,6 +139,13 @@ class SlowQueues:
             pod.holds() for pod in self.pods.values() if pod.state() in states and name in self.path(self.place(pod))
         )
 
+    def terminating(self, name: str) -> Amounts:
+        return add(
+            pod.task.requests
+            for pod in self.pods.values()
+            if pod.state() == "gone" and pod.is_bound and not pod.task.ended and name in self.path(self.place(pod))
+        )
+
     def members(self, group: str) -> list[Pod]:
         return [pod for pod in self.pods.values() if pod.task.group == group]
 

@@ -165,7 +165,8 @@ class World:
         self.each("task_removed", uid)
 
     def do_end(self, uid: str) -> None:
-        self.replace(uid, leaving=True, succeeded=self.draw(st.booleans()))
+        succeeded = self.draw(st.booleans())
+        self.replace(uid, leaving=True, succeeded=succeeded, ended=succeeded or self.draw(st.booleans()))
 
     def do_free(self, uid: str) -> None:
         self.replace(uid, gates=tuple(gate for gate in self.versions[uid][-1].gates if gate == GATE))
@@ -303,6 +304,7 @@ class World:
             usage = engine.usage(name)
             assert usage.allocated == slow.held(name, "allocated"), name
             assert usage.reserved == slow.held(name, "reserved"), name
+            assert usage.terminating == slow.terminating(name), name
             assert usage.inqueue == slow.inqueue(name)[0], name
             limits = engine.limits(name).capability if name in {*slow.queues, ROOT} else {}
             assert limits.get("cpu") == slow.limit(name, "cpu"), name

@@ -85,7 +85,7 @@ def test_queues_are_shown_below_their_parents_with_what_is_used_and_who_waits(se
     code, printed, complaint = asked(server, "queues")
     assert (code, complaint) == (0, "")
     head, *rows = (line for line in printed.splitlines() if "default" not in line)
-    assert head.split() == ["NAME", "STATE", "CAPABILITY", "ALLOCATED", "RESERVED", "WAITING", "SHARE"]
+    assert head.split() == ["NAME", "STATE", "CAPABILITY", "ALLOCATED", "RESERVED", "TERMINATING", "WAITING", "SHARE"]
     assert [line.rstrip() for line in rows[:6]] == [
         "root          Open    -                   cpu 2       -          3         1.00",
         "  elsewhere   Open    cpu 1               -           -          1         1.00",

@@ -92,6 +92,8 @@ class Book:
             record.ask = None
         if standing in _HELD_BACK:
             self.ledger.change(record.place, Column.WAITING, {**record.wanted, PODS: 1}, -1)
+        elif record.is_terminating:
+            self.ledger.change(record.place, Column.TERMINATING, record.counted, -1)
         if gang is not None:
             gang.counted(record, -1)
             self._stale[gang.key] = gang
@@ -130,6 +132,8 @@ class Book:
             self.grants.put(record.place, task.uid, record.ask, self.order.pod_key(task))
         if standing in _HELD_BACK:
             self.ledger.change(record.place, Column.WAITING, {**record.wanted, PODS: 1}, +1)
+        elif record.is_terminating:
+            self.ledger.change(record.place, Column.TERMINATING, record.counted, +1)
         if gang is not None:
             gang.counted(record, +1)
             self._stale[gang.key] = gang

@@ -2,7 +2,7 @@
 
 Data in Volcano's shape: whatever a manifest written for Volcano may say is kept, also what nobody here acts on (who
 says so to the user: ``unsupported.py``). No CEL: rules that need more than one field, or another queue, are
-``rules.py``'s. Ours beside Volcano's are ``status.reserved`` and the conditions of a queue. ``client/installing.py``
+``rules.py``'s. Ours beside Volcano's are ``status.reserved``, ``status.terminating`` and the conditions of a queue. ``client/installing.py``
 brings them to a server.
 """
 
@@ -85,6 +85,10 @@ _QUEUE_STATUS: Final = fields(
     completed=said(COUNT, "PodGroups whose pods are all done."),
     allocated=resources("What pods on nodes hold, here and in the queues below."),
     reserved=resources("What was promised to pods that have no node yet, here and in the queues below."),
+    terminating=resources(
+        "What terminating pods still use on their nodes, here and in the queues below. It is not in allocated: their "
+        "share is free from their deletion timestamp on, so allocated and terminating may exceed the capability."
+    ),
     reservation=fields(nodes=listing(TEXT), resource=resources()),
     conditions=_conditions(),
 )

@@ -19,6 +19,7 @@ class Column(IntEnum):
     INQUEUE = 2  # wanted by groups that were let in, and hold less than their minimum
     ELASTIC = 3  # held by groups beyond their minimum
     WAITING = 4  # asked for by pods that are held back; how many they are is the amount of :data:`PODS`
+    TERMINATING = 5  # by pods that were told to go and are still on their nodes: free to be granted, and in use
 
 
 class Account:
@@ -27,8 +28,8 @@ class Account:
     __slots__ = ("own", "total")
 
     def __init__(self) -> None:
-        self.own: tuple[dict[str, int], ...] = ({}, {}, {}, {}, {})
-        self.total: tuple[dict[str, int], ...] = ({}, {}, {}, {}, {})
+        self.own: tuple[dict[str, int], ...] = tuple({} for _ in Column)
+        self.total: tuple[dict[str, int], ...] = tuple({} for _ in Column)
 
     @property
     def allocated(self) -> Amounts:

@@ -35,7 +35,8 @@ __all__ = ["Company", "Grant", "Held", "Limits", "Line", "Queues", "Room", "Usag
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """Of a queue and all below it, in units. ``waiting``: pods that are held back, and ``wanted`` what they ask for."""
+    """Of a queue and all below it, in units. ``waiting``: pods that are held back, and ``wanted`` what they ask for.
+    ``terminating``: what pods use that were told to go and are still on their nodes; it is not in ``allocated``."""
 
     allocated: Amounts
     reserved: Amounts
@@ -43,6 +44,7 @@ class Usage(msgspec.Struct, frozen=True):
     waiting: int
     share: float
     wanted: Amounts = {}
+    terminating: Amounts = {}
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -244,7 +246,8 @@ class Queues:
         allocated, reserved, inqueue = (dict(account.total[column]) for column in list(Column)[:3])
         share = share_of({} if branch is None else branch.deserved, account.used)
         wanted = dict(account.total[Column.WAITING])
-        return Usage(allocated, reserved, inqueue, wanted.pop(PODS, 0), share, wanted)
+        terminating = dict(account.total[Column.TERMINATING])
+        return Usage(allocated, reserved, inqueue, wanted.pop(PODS, 0), share, wanted, terminating)
 
     def refusal(self, queue: str) -> Held | None:
         """Why the queue takes no pods at all, however much room there is; None if it does."""

@@ -118,6 +118,11 @@ class Record:
         return bool(self.promised_at) and (self.is_stamped or not self.is_bound)
 
     @property
+    def is_terminating(self) -> bool:
+        """Told to go, and still on its node: it holds nothing of its queue any more, and uses it all the same."""
+        return self.standing is Standing.GONE and self.is_bound and not self.task.ended
+
+    @property
     def is_tentative(self) -> bool:
         """Promised only while it is tried: a pod that did not opt in keeps nothing that it does not use."""
         return not self.task.opted_in and not self.is_stamped

@@ -47,6 +47,9 @@ class _Usage(Protocol):
     @property
     def reserved(self) -> Amounts: ...
 
+    @property
+    def terminating(self) -> Amounts: ...
+
 
 class _Limits(Protocol):
     @property
@@ -258,6 +261,7 @@ class Reporting:
             phases=self._census.phases(name),
             allocated=usage.allocated,
             reserved=usage.reserved,
+            terminating=usage.terminating,
             conditions=(
                 states.condition_of(name, closer),
                 reports.not_valid(self._books.problems().get(f"queue/{name}", "")),

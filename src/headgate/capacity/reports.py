@@ -24,7 +24,7 @@ WITHIN_CAPABILITY: Final = "WithinCapability"
 CAPABILITY_EXCEEDED: Final = "CapabilityExceeded"
 _OF_QUEUES: Final = (states.CONDITION, VALID, WITHIN_CAPABILITY, unsupported.CONDITION)
 _OF_GROUPS: Final = (UNSCHEDULABLE, SCHEDULED, unsupported.CONDITION)
-_AMOUNTS: Final = ("allocated", "reserved")
+_AMOUNTS: Final = ("allocated", "reserved", "terminating")
 
 
 def queue_status(
@@ -34,6 +34,7 @@ def queue_status(
     phases: Mapping[str, int],
     allocated: Amounts,
     reserved: Amounts,
+    terminating: Amounts,
     conditions: Iterable[Condition | None],
     now: str,
 ) -> Object:
@@ -43,6 +44,7 @@ def queue_status(
         **{phase.lower(): phases.get(phase, 0) for phase in PHASES},
         "allocated": _as_texts(allocated),
         "reserved": _as_texts(reserved),
+        "terminating": _as_texts(terminating),
         "conditions": _merged(observed, conditions, _OF_QUEUES, now),
     }
 

@@ -24,7 +24,7 @@ class Task(msgspec.Struct, frozen=True, gc=False):
     """``requests`` in units, without zeros. ``group``: the PodGroup in the same namespace; empty for a bare pod.
     ``queue``: what the pod itself names. ``stamp``: only one that counts. ``leaving``: terminal, or being deleted.
     ``succeeded``: ended well (then it is leaving, too): it counts for its gang's minimum, and holds nothing.
-    ``preemptable``: it may be told to go for others."""
+    ``ended``: terminal, so that it uses nothing on its node. ``preemptable``: it may be told to go for others."""
 
     uid: str
     namespace: str
@@ -41,6 +41,7 @@ class Task(msgspec.Struct, frozen=True, gc=False):
     node_name: str = ""
     leaving: bool = False
     succeeded: bool = False
+    ended: bool = False
     preemptable: bool = True
 
     @property

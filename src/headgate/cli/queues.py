@@ -19,7 +19,7 @@ from headgate.control.survey import Gap, Survey, survey
 from headgate.kube.amounts import amount_text
 from headgate.kube.resource import PODS
 
-_COLUMNS = ("NAME", "STATE", "CAPABILITY", "ALLOCATED", "RESERVED", "WAITING", "SHARE")
+_COLUMNS = ("NAME", "STATE", "CAPABILITY", "ALLOCATED", "RESERVED", "TERMINATING", "WAITING", "SHARE")
 
 
 @click.command(short_help="The tree of queues: how full each is, and who waits.")
@@ -29,7 +29,8 @@ _COLUMNS = ("NAME", "STATE", "CAPABILITY", "ALLOCATED", "RESERVED", "WAITING", "
 @log_options
 def command(output: str, served: tuple[str, ...], kubeconfig: str, context: str) -> None:
     """Print every queue below its parent: what it may use, what pods on nodes use of it (allocated), what was promised
-    to pods without a node yet (reserved), how many pods wait, and the share of what it deserves.
+    to pods without a node yet (reserved), what terminating pods still use, how many pods wait, and the share of what it
+    deserves.
 
     It is worked out from lists of pods, queues, PodGroups and namespaces, by the engine that the scheduler uses; the
     scheduler need not run. What may not be listed is said.
@@ -91,7 +92,8 @@ def in_tree(found: Survey) -> Iterator[tuple[str, int]]:
 
 def _row(found: Survey, name: str, depth: int) -> tuple[str, ...]:
     usage = found.queues.usage(name)
-    used = (_amounts(usage.allocated), _amounts(usage.reserved), str(usage.waiting), f"{usage.share:.2f}")
+    amounts = map(_amounts, (usage.allocated, usage.reserved, usage.terminating))
+    used = (*amounts, str(usage.waiting), f"{usage.share:.2f}")
     return (
         "  " * depth + name,
         found.specs[name].state,
@@ -128,6 +130,7 @@ def _fields(found: Survey, name: str) -> dict[str, Any]:
     used = {
         "allocated": _texts(usage.allocated),
         "reserved": _texts(usage.reserved),
+        "terminating": _texts(usage.terminating),
         "inqueue": _texts(usage.inqueue),
         "waiting": usage.waiting,
         "share": round(usage.share, 4),

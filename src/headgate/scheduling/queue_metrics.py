@@ -19,6 +19,7 @@ from headgate.scheduling.effects import Result
 _GATED: Final = "headgate_queue_gated_pods"
 _ADMITTED: Final = "headgate_queue_admitted_pods_total"
 _RESERVED: Final = "headgate_queue_reserved"
+_TERMINATING: Final = "headgate_queue_terminating"
 _WAITS: Final = "headgate_queue_wait_seconds"
 _OLDEST: Final = "headgate_queue_oldest_waiting_seconds"
 _REMOVALS: Final = "headgate_gate_removals_total"
@@ -38,6 +39,7 @@ FAMILIES: Final[Mapping[str, Family]] = {
     _GATED: Family("gauge", "Pods that wait for their queue, or for others' gates."),
     _ADMITTED: Family("counter", "Pods that the queue took in."),
     _RESERVED: Family("gauge", "What is promised to pods that have no node yet, cpu in thousandths."),
+    _TERMINATING: Family("gauge", "What terminating pods still use on their nodes, cpu in thousandths."),
     _WAITS: Family("summary", "From a pod's creation until its queue took it in."),
     _OLDEST: Family("gauge", "Age of the oldest job that waits for its queue."),
     _REMOVALS: Family("counter", "Answers to removals of the queue's gate, by result."),
@@ -92,6 +94,8 @@ class QueueMetrics:
         yield Sample(_OLDEST, label, 0 if oldest_s is None else max(day_s - oldest_s, 0.0))
         for resource, amount in sorted(usage.reserved.items()):
             yield Sample(_RESERVED, (*label, ("resource", resource)), amount)
+        for resource, amount in sorted(usage.terminating.items()):
+            yield Sample(_TERMINATING, (*label, ("resource", resource)), amount)
         yield from _as_volcano_does(name, usage, limits)
 
 

@@ -28,4 +28,5 @@ def task_of(pod: Pod, *, enabled: bool = True) -> Task:
         node_name=pod.node_name,
         leaving=pod.deleting or pod.terminal,
         succeeded=pod.succeeded,
+        ended=pod.terminal,
     )

@@ -10,6 +10,9 @@ from reported import NOTHING, Cluster, phases, started
 Object = dict[str, Any]
 
 
+UNUSED = {"allocated": {}, "reserved": {}, "terminating": {}}
+
+
 def test_nothing_is_written_before_all_was_told() -> None:
     cluster = Cluster()
     cluster.queue("blue")
@@ -19,7 +22,7 @@ def test_nothing_is_written_before_all_was_told() -> None:
 
 def test_a_new_queue_is_open_and_empty() -> None:
     cluster = started()
-    assert cluster.status("blue") == {"state": "Open", **NOTHING, "allocated": {}, "reserved": {}, "conditions": []}
+    assert cluster.status("blue") == {"state": "Open", **NOTHING, **UNUSED, "conditions": []}
 
 
 def test_a_cluster_in_which_nothing_happens_is_left_alone() -> None:
@@ -67,10 +70,29 @@ def test_what_pods_hold_and_what_they_are_promised_is_told_at_the_queue_and_abov
     assert cluster.status("leaf") | {"conditions": []} == {
         "state": "Open",
         **NOTHING,
-        "allocated": {},
-        "reserved": {},
+        **UNUSED,
         "conditions": [],
     }
+
+
+def test_what_terminating_pods_still_use_is_told_apart_from_what_is_allocated() -> None:
+    """Its share of the queue is free at its deletion timestamp: what is used may then be more than the capability."""
+    cluster = started()
+    cluster.queue("leaf", parent="blue", capability={"cpu": "2"})
+    cluster.pod("old", queue="leaf", node="n1", phase="Running", cpu=2000)
+    cluster.pod("old", leaving=True)
+    cluster.pod("new", queue="leaf", node="n2", phase="Running", cpu=1500)
+    cluster.run()
+    for name in ("leaf", "blue", "root"):
+        status = cluster.status(name)
+        assert (status["allocated"], status["terminating"]) == ({"cpu": "1500m"}, {"cpu": "2"})
+    cluster.pod("old", phase="Failed")
+    cluster.run()
+    assert cluster.status("leaf")["terminating"] == {}
+    cluster.pod("new", leaving=True)
+    cluster.remove_pod("new")
+    cluster.run()
+    assert cluster.status("root") | {"conditions": []} == {"state": "Open", **NOTHING, **UNUSED, "conditions": []}
 
 
 def test_a_queue_that_never_rests_is_written_every_other_second_and_its_last_word_is_true() -> None:
@@ -102,7 +124,7 @@ def test_u20_reservations_are_in_the_status() -> None:
 
 def test_a_server_that_keeps_less_than_it_is_sent_is_not_told_twice() -> None:
     def without_ours(status: Object) -> Object:
-        return {name: value for name, value in status.items() if name not in ("reserved", "conditions")}
+        return {name: value for name, value in status.items() if name not in ("reserved", "terminating", "conditions")}
 
     cluster = started(keeps=without_ours)
     cluster.pod("a", queue="blue", admitted="blue")
