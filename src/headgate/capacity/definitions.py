@@ -2,8 +2,8 @@
 
 Data in Volcano's shape: whatever a manifest written for Volcano may say is kept, also what nobody here acts on (who
 says so to the user: ``unsupported.py``). No CEL: rules that need more than one field, or another queue, are
-``rules.py``'s. Ours beside Volcano's are ``status.reserved``, ``status.terminating`` and the conditions of a queue. ``client/installing.py``
-brings them to a server.
+``rules.py``'s. Ours beside Volcano's are ``status.reserved``, ``status.terminating`` and the conditions of a queue.
+``client/installing.py`` brings them to a server.
 """
 
 from __future__ import annotations
