@@ -10,7 +10,7 @@ from reported import NOTHING, Cluster, phases, started
 Object = dict[str, Any]
 
 
-UNUSED = {"allocated": {}, "reserved": {}, "terminating": {}}
+UNUSED: dict[str, dict[str, str]] = {"allocated": {}, "reserved": {}, "terminating": {}}
 
 
 def test_nothing_is_written_before_all_was_told() -> None:
