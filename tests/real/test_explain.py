@@ -87,12 +87,12 @@ def test_queues_are_shown_below_their_parents_with_what_is_used_and_who_waits(se
     head, *rows = (line for line in printed.splitlines() if "default" not in line)
     assert head.split() == ["NAME", "STATE", "CAPABILITY", "ALLOCATED", "RESERVED", "TERMINATING", "WAITING", "SHARE"]
     assert [line.rstrip() for line in rows[:6]] == [
-        "root          Open    -                   cpu 2       -          3         1.00",
-        "  elsewhere   Open    cpu 1               -           -          1         1.00",
-        "  eng         Open    cpu 4, memory 8Gi   cpu 2       -          2         1.00",
-        "    team-a    Open    -                   cpu 2       -          1         1.00",
-        "    team-b    Open    cpu 3               -           -          1         1.00",
-        "  nothing     Open    cpu 0               -           -          0         1.00",
+        "root          Open    -                   cpu 2       -          -             3         1.00",
+        "  elsewhere   Open    cpu 1               -           -          -             1         1.00",
+        "  eng         Open    cpu 4, memory 8Gi   cpu 2       -          -             2         1.00",
+        "    team-a    Open    -                   cpu 2       -          -             1         1.00",
+        "    team-b    Open    cpu 3               -           -          -             1         1.00",
+        "  nothing     Open    cpu 0               -           -          -             0         1.00",
     ]
     assert rows[6] == "queue/nowhere: does not exist; pods that name it: 1"
     assert re.fullmatch(r"as of revision \d+; 5 pods of headgate, volcano", rows[-1])
