@@ -62,6 +62,7 @@ class TerminatingCluster:
         self.history: dict[str, list[str]] = {}
         self.ends_s: dict[str, float] = {}
         self.evicted: list[str] = []
+        self.retracts: list[str] = []
         self._by_queues = by_queues
         self._all_wait = all_wait
         self._settings = settings
@@ -167,6 +168,8 @@ class TerminatingCluster:
             match effect:
                 case LiftGate(pod, stamp):
                     self._perform(self._lift(pod.name, stamp))
+                case RemoveStamp(pod, stamp):
+                    self._perform(self._unstamp(pod.name, stamp))
                 case SetStatus(pod, condition, promise):
                     self._set_status(pod.name, condition, promise)
                 case RemoveStamp(pod, stamp):
@@ -190,6 +193,18 @@ class TerminatingCluster:
         wire["metadata"]["generation"] += 1
         wire["metadata"]["annotations"][STAMP] = stamp
         said = self.scheduler.lifted(wire["metadata"]["uid"], Result.DONE, "", self.now_s)
+        self._show(name)
+        return said
+
+    def _unstamp(self, name: str, stamp: str) -> list[Effect]:
+        wire = self.pods[name]
+        has_it = wire["metadata"]["annotations"].get(STAMP) == stamp
+        if has_it:
+            assert not wire["spec"].get("nodeName")
+            del wire["metadata"]["annotations"][STAMP]
+            self.retracts.append(name)
+        result = Result.DONE if has_it else Result.TAKEN
+        said = self.scheduler.unstamped(wire["metadata"]["uid"], stamp, result, self.now_s)
         self._show(name)
         return said
 

@@ -58,6 +58,8 @@ class Book:
         self.entered: dict[tuple[str, str], None] = {}
         self.on_nodes: dict[str, dict[str, Record]] = {}  # by queue: pods that have a node
         self.ranks: dict[str, Counter[int]] = {}  # by queue: how many of them have which priority
+        self.idle: dict[str, dict[str, Record]] = {}  # by queue: promises for which there is no node
+        self.idle_ranks: dict[str, Counter[int]] = {}  # by queue: how many of them have which priority
         self.restless: dict[str, None] = {}  # queues in which something changed since somebody looked who starves
         self.promises = Promises(self.tree, self.ledger, self.stir)
         self._stale: dict[tuple[str, str], Gang] = {}
@@ -83,8 +85,9 @@ class Book:
             self.ledger.change(record.place, column, record.counted, -1)
         if standing in PROMISED:
             self.promises.remove(record)
+            self._drop(record, self.idle, self.idle_ranks)
         elif standing is Standing.ALLOCATED:
-            self._leave_node(record)
+            self._drop(record, self.on_nodes, self.ranks)
         elif standing is Standing.PUT_OFF:
             self.put_off.discard(uid)
         if record.ask is not None:
@@ -98,14 +101,22 @@ class Book:
             gang.counted(record, -1)
             self._stale[gang.key] = gang
 
-    def _leave_node(self, record: Record) -> None:
-        there, ranks = self.on_nodes[record.place], self.ranks[record.place]
-        del there[record.task.uid]
-        ranks[record.task.priority] -= 1
-        if not ranks[record.task.priority]:
-            del ranks[record.task.priority]
+    @staticmethod
+    def _put(record: Record, lists: dict[str, dict[str, Record]], ranks: dict[str, Counter[int]]) -> None:
+        lists.setdefault(record.place, {})[record.task.uid] = record
+        ranks.setdefault(record.place, Counter())[record.task.priority] += 1
+
+    @staticmethod
+    def _drop(record: Record, lists: dict[str, dict[str, Record]], ranks: dict[str, Counter[int]]) -> None:
+        there = lists.get(record.place)
+        if there is None or there.pop(record.task.uid, None) is None:
+            return
+        counted = ranks[record.place]
+        counted[record.task.priority] -= 1
+        if not counted[record.task.priority]:
+            del counted[record.task.priority]
         if not there:
-            del self.on_nodes[record.place], self.ranks[record.place]
+            del lists[record.place], ranks[record.place]
 
     def settle(self, record: Record) -> None:
         """Put a pod where its record says that it belongs."""
@@ -122,9 +133,10 @@ class Book:
             self.ledger.change(record.place, column, record.counted, +1)
         if is_promised:
             self.promises.add(record)
+            if record.is_idle:
+                self._put(record, self.idle, self.idle_ranks)
         elif standing is Standing.ALLOCATED:
-            self.on_nodes.setdefault(record.place, {})[task.uid] = record
-            self.ranks.setdefault(record.place, Counter())[task.priority] += 1
+            self._put(record, self.on_nodes, self.ranks)
         elif standing is Standing.PUT_OFF and record.put_off is not None:
             self.put_off.put(task.uid, record.put_off[0])
         if standing is Standing.GROWING or (standing is Standing.WAITING and gang is None):

@@ -40,6 +40,7 @@ _NEXT: Final[Mapping[Why, str]] = {
     Why.NOT_ASKED: 'the gate has to be lifted by hand (headgate gates lift) or the pod made anew with {opt_in}: "true"',
     Why.PUT_OFF: "whoever refuses to let the gate go has to allow it; it is tried again from time to time",
     Why.LOST_TURN: "pods in queue {blocker} have to end, or its capability has to grow, until the older promises fit",
+    Why.TAKEN_BACK: "pods in queue {queue} have to end, its capability has to grow, or a node has to come that fits",
     Why.WAITING_TURN: "the scheduler's next pass; is one at work for {scheduler}?",
 }
 

@@ -50,6 +50,7 @@ class Order:
         self.by_weight = PROPORTION in settings.order("queueOrder")
         self._by_priority = PRIORITY in settings.order("taskOrder")
         self._parts = tuple(_JOB_PARTS[name] for name in settings.order("jobOrder") if name in _JOB_PARTS)
+        self.by_job_priority = PRIORITY in settings.order("jobOrder")
         self.is_atomic = settings.gang_atomic and GANG in settings.plugins
         self.enqueues = settings.enqueues
 

@@ -7,8 +7,8 @@ here. How: ``book.py``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final
 
 import msgspec
 
@@ -32,6 +32,9 @@ from headgate.capacity.victims import Resident, Rules
 from headgate.kube.amounts import PODS
 
 __all__ = ["Company", "Grant", "Held", "Limits", "Line", "Queues", "Room", "Usage", "Why"]
+
+
+_GIVEN_ON: Final = "what it was promised, and had no node for, went to a pod of higher priority"
 
 
 class Usage(msgspec.Struct, frozen=True):
@@ -180,6 +183,7 @@ class Queues:
         if record is not None:
             record.is_placed = True
             self._book.change(record)
+            record.has_no_node = False
 
     def unplaced(self, uid: str) -> None:
         """It has no node after all. What was promised to it for good stays promised."""
@@ -201,6 +205,47 @@ class Queues:
         record.promised_at, record.is_placed, record.put_off = "", False, (until_s, why)
         self._book.settle(record)
 
+    def has_no_node(self, uid: str, is_so: bool) -> None:
+        """Whether it was tried, fits nowhere, and was promised no node: then what was promised to it can be taken back
+        for a pod of higher priority."""
+        record = self._book.records.get(uid)
+        if record is None or record.has_no_node is is_so:
+            return
+        if record.standing not in PROMISED:
+            record.has_no_node = is_so
+            return
+        self._book.lift(record)
+        record.has_no_node = is_so
+        self._book.settle(record)
+
+    def retracting(self, uid: str, is_so: bool) -> None:
+        """Its promise is being taken back: it may not be tried, and its share is in use until :meth:`retracted`."""
+        record = self._book.records.get(uid)
+        if record is not None and record.is_retracting is not is_so:
+            record.is_retracting = is_so
+            self._book.stir(uid)
+
+    def keeps_promise(self, uid: str) -> None:
+        """The API server refused to take its promise back."""
+        record = self._book.records.get(uid)
+        if record is not None:
+            self._book.lift(record)
+            record.is_retracting, record.keeps_promise = False, True
+            self._book.settle(record)
+            self._book.stir(uid)
+
+    def retracted(self, uid: str) -> None:
+        """Its promise was taken back for a pod of higher priority: it waits for its queue again, in order. If it got a
+        node meanwhile, that counts."""
+        record = self._book.records.get(uid)
+        if record is None or not record.is_retracting:
+            return
+        record.is_retracting = False
+        if record.standing in PROMISED:
+            self._book.take_back(record, _GIVEN_ON)
+            record.has_no_node = False
+        self._book.stir(uid)
+
     def evicted(self, uid: str) -> None:
         """It was told to go: what it holds is free at once, for whoever it has to make room for."""
         self._set_evicted(uid, is_evicted=True)
@@ -220,10 +265,13 @@ class Queues:
         """Who comes first in its queue and finds no room, where something changed since this was last asked."""
         return room.starving(self._book)
 
-    def make_room(self, uid: str) -> Room | None:
-        """Who has to go so that the queue has room for this pod, or for the gang that it is let in with; None if
-        nobody may. Whoever tells them says so by :meth:`evicted`; the next admission then grants what they held."""
-        return room.make_room(self._book, self.victim_rules, uid)
+    def make_room(self, uid: str, *, may_evict: bool = True, freed: Collection[str] = ()) -> Room | None:
+        """Who has to go, and whose promise has to be taken back, so that the queue has room for this pod, or for the
+        gang that it is let in with; None if nobody may. Whoever tells them says so by :meth:`evicted`, and by
+        :meth:`retracting` and :meth:`retracted`; the next admission then grants what they held. ``freed``: promises
+        that were taken back for it, and not released yet."""
+        known = [each for each in freed if each in self._book.records]
+        return room.make_room(self._book, self.victim_rules, uid, may_evict=may_evict, freed=known)
 
     def line(self) -> Line:
         """A new line for pods that may be tried."""

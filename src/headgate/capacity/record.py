@@ -51,10 +51,13 @@ class Record:
         "ask",
         "counted",
         "gang",
+        "has_no_node",
         "is_bound",
         "is_evicted",
         "is_placed",
+        "is_retracting",
         "is_stamped",
+        "keeps_promise",
         "place",
         "promised",
         "promised_at",
@@ -85,6 +88,9 @@ class Record:
         self.is_placed = False  # we gave it one
         self.is_stamped = False  # the API shows what was promised
         self.is_evicted = False
+        self.has_no_node = False  # it was tried for what it was promised, fits nowhere, and was promised no node
+        self.is_retracting = False  # the promise is being taken back
+        self.keeps_promise = False  # the API server refused to take it back
         self.resting = False
         self.put_off: tuple[float, str] | None = None
 
@@ -121,6 +127,11 @@ class Record:
     def is_terminating(self) -> bool:
         """Told to go, and still on its node: it holds nothing of its queue any more, and uses it all the same."""
         return self.standing is Standing.GONE and self.is_bound and not self.task.ended
+
+    @property
+    def is_idle(self) -> bool:
+        """A promise for which there is no node, and which can be taken back."""
+        return self.standing in PROMISED and self.has_no_node and self.is_stamped and not self.keeps_promise
 
     @property
     def is_tentative(self) -> bool:

@@ -26,6 +26,7 @@ class Why(Enum):
     FOREIGN_GATE = "ForeignGate"
     NOT_ASKED = "GateWithoutAnnotation"
     LOST_TURN = "LostTurn"
+    TAKEN_BACK = "PromiseTakenBack"
     PUT_OFF = "GateRemovalRefused"
     WAITING_TURN = "WaitingForTurn"
 

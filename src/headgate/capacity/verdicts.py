@@ -9,7 +9,7 @@ import msgspec
 from headgate.capacity.book import Book
 from headgate.capacity.groups import Gang
 from headgate.capacity.names import GATE
-from headgate.capacity.record import HELD, Ask, Record, Standing, ask_of
+from headgate.capacity.record import HELD, PROMISED, Ask, Record, Standing, ask_of
 from headgate.capacity.verdict import Held, Shortage, Why, held_by
 from headgate.capacity.views import ENQUEUED
 from headgate.kube.amounts import amount_text
@@ -20,6 +20,9 @@ def find_reason(book: Book, record: Record) -> Held | None:
     queue, standing = record.place, record.standing
     if record.task.uid in book.promises.lost:
         return _lost_turn(book, record)
+    if record.is_retracting and standing in PROMISED:
+        text = f"its share of queue {queue}, for which no node was found, goes to a pod of higher priority"
+        return held_by(Why.TAKEN_BACK, queue, text)
     if standing in HELD or standing in (Standing.GONE, Standing.SUCCEEDED):
         return None
     if standing is Standing.FOREIGN:

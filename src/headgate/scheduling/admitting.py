@@ -158,6 +158,12 @@ class Admitting:
             self._removing[pod.uid] = stamp.at
             yield RemoveStamp(pod, pod.annotations[STAMP])
 
+    def unstamped(self, uid: str, stamp: str) -> None:
+        """The API server has taken the stamp off; a watch that still shows it is late."""
+        read = read_stamp(stamp, uid)
+        if read is not None and self._queue.get(uid) is not None:
+            self._removing[uid] = read.at
+
     def _promise(self, uid: str, queue_name: str, now_s: float) -> Iterator[Effect]:
         queued = self._queue.get(uid)
         if queued is None:
@@ -276,6 +282,11 @@ class Admitting:
         """It got no node: what a queue promised stays promised, and who was promised nothing gives way to others."""
         if pod.scheduler_name in self._names:
             self.queues.unplaced(pod.uid)
+
+    def has_no_node(self, pod: Pod, is_so: bool) -> None:
+        """Whether the pod fits nowhere and was promised no node either."""
+        if pod.scheduler_name in self._names:
+            self.queues.has_no_node(pod.uid, is_so)
 
     def hold_back(self, pod: Pod) -> None:
         """There is nothing to be said about the pod now, nor later about how it was before."""

@@ -209,6 +209,8 @@ class Attempts:
             self._admitting.hold_back(pod)
         says = is_shortage or reason == WAITING_FOR_ROOM
         too_early = makes_room or (says and self._admitting.puts_off(pod, message, reason))
+        has_promise = self._queue.nominations.node_of(pod.uid) is not None
+        self._admitting.has_no_node(pod, is_shortage and not makes_room and not has_promise)
         told = self._conditions.failed(pod, message, reason, nominated_node=promise, too_early=too_early)
         return [*told, telling.failed(pod, message)]
 

@@ -3,7 +3,8 @@
 The queues say who contends, what is lacking where, and in whose place it might come (``capacity/room.py``). Here a
 node is looked for on which that helps: one with room already, or one where the victims are. Victims are told to go as
 by any preemption; what they held is the queue's again when they have been told, and not before, so that no more is ever
-promised than there is. The node is promised to the pod meanwhile: to autoscalers it is not a shortage.
+promised than there is. The node is promised to the pod meanwhile: to autoscalers it is not a shortage. Before any pod
+has to go, promises without a node are taken back (``retracting.py``); a group may ask for that, too.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from headgate.scheduling.plugins.default_preemption_victims import Victims, sele
 from headgate.scheduling.pod import Pod
 from headgate.scheduling.preempting import Preempting
 from headgate.scheduling.queue import SchedulingQueue
+from headgate.scheduling.retracting import Retracting
 
 _LACKING: Final = (Reason("its queue would still be full"),)
 
@@ -35,6 +37,7 @@ class Contending:
         cycles: Mapping[str, Cycle],
         conditions: telling.Conditions,
         preempting: Preempting,
+        retracting: Retracting,
     ) -> None:
         self._queues = queues
         self._queue = queue
@@ -42,27 +45,52 @@ class Contending:
         self._cycles = cycles
         self._conditions = conditions
         self._preempting = preempting
+        self._retracting = retracting
 
     def step(self) -> Iterator[Step]:
         for uid in self._queues.starving():
             queued = self._queue.get(uid)
-            if queued is None or queued.pod.preemption_policy == "Never" or self._is_under_way(uid):
+            if queued is None or self._is_under_way(uid):
                 continue
-            room = self._queues.make_room(uid)
+            room = self._queues.make_room(uid, may_evict=queued.pod.preemption_policy != "Never")
             # A group waits until there is room: on which nodes it would be placed whole cannot be told beforehand.
-            found = self._find(queued.pod, room) if room is not None and room.for_uids == (uid,) else None
+            found = self._find(queued.pod, room) if room is not None and room.victims else None
+            if room is None or (room.victims and found is None):
+                continue
+            if room.promises:
+                yield from self._retracting.begin(uid, room.promises)
+            elif found is not None:
+                yield from self._make_go(queued.pod, found)
+
+    def retracted(self, uid: str) -> Iterator[Step]:
+        """All promises are taken back that were to be for this pod: pods that have to go as well are told now."""
+        queued = self._queue.get(uid)
+        if queued is not None and not self._is_preempting(uid):
+            may_evict = queued.pod.preemption_policy != "Never"
+            room = self._queues.make_room(uid, may_evict=may_evict, freed=self._retracting.taken_off(uid))
+            found = self._find(queued.pod, room) if room is not None and room.victims and not room.promises else None
             if found is not None:
-                self._queue.nominate(queued.pod, found.node_name)
-                yield from self._conditions.promised(queued.pod, found.node_name)
-                yield from self._preempting.begin(queued.pod, found)
+                yield from self._make_go(queued.pod, found)
+        if uid not in self._cluster.preemptions:
+            self._retracting.release(uid)
+
+    def _make_go(self, pod: Pod, found: Nominated) -> Iterator[Step]:
+        self._queue.nominate(pod, found.node_name)
+        yield from self._conditions.promised(pod, found.node_name)
+        yield from self._preempting.begin(pod, found)
 
     def _is_under_way(self, uid: str) -> bool:
+        return self._retracting.is_under_way(uid) or self._is_preempting(uid)
+
+    def _is_preempting(self, uid: str) -> bool:
         """Victims are being told to go for it, or were told and have not gone."""
         under_way, matrix = self._cluster.preemptions, self._cluster.matrix
         return uid in under_way or any(matrix.home(each) is not None for each in under_way.told(uid))
 
     def _find(self, pod: Pod, room: Room) -> Nominated | None:
         """Where the pod would fit if some of those went that may."""
+        if room.for_uids != (pod.uid,):
+            return None
         cycle, budgets, matrix = self._cycles[pod.scheduler_name], self._cluster.budgets, self._cluster.matrix
         by_row: dict[int, list[Pod]] = {}
         for uid in room.rivals:

@@ -61,7 +61,8 @@ class LiftGate(msgspec.Struct, frozen=True, gc=False):
 
 
 class RemoveStamp(msgspec.Struct, frozen=True, gc=False):
-    """Take this very stamp off the pod: what it proves was taken back. A stamp that was written since stays."""
+    """Take this very stamp off the pod: what it proves was taken back, or is to be. A stamp that was written since
+    stays. Answered with ``Scheduler.unstamped``."""
 
     pod: Pod
     stamp: str

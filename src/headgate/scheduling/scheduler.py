@@ -39,6 +39,7 @@ from headgate.scheduling.profile import MAKERS, Maker, Team, assemble, joined
 from headgate.scheduling.queue import QueueSettings, SchedulingQueue
 from headgate.scheduling.queue_objects import QueueObjects
 from headgate.scheduling.queued import Where
+from headgate.scheduling.retracting import Retracting
 from headgate.scheduling.shape import Shapes
 from headgate.scheduling.victim_rules import ByQueue
 
@@ -126,7 +127,10 @@ class Scheduler:
             self._preempting,
             self.metrics,
         )
-        self._contending = Contending(queues, self.queue, self.cluster, cycles, self._conditions, self._preempting)
+        self._retracting = Retracting(queues, self.queue)
+        self._contending = Contending(
+            queues, self.queue, self.cluster, cycles, self._conditions, self._preempting, self._retracting
+        )
         self._notices = telling.Notices()
         self._exposed = telling.Notices(_EXPOSED_S)
         self._shapes = Shapes()
@@ -159,6 +163,7 @@ class Scheduler:
         self._owed += self._attempts.settle(uid, now_s)
         queued = self.queue.get(uid)
         others = () if queued is None else self._admitting.company(queued.pod).uids
+        self._owed += self._retracted(self._retracting.forget(uid), now_s)
         self._admitting.gone(uid, now_s)
         self.queue.delete(uid, now_s)
         self._attempts.company_changed(others, now_s)
@@ -174,6 +179,7 @@ class Scheduler:
         self._conditions.forget(pod.uid)
         self._preempting.forget(pod.uid)
         self._owed += self._attempts.settle(pod.uid, now_s, pod.node_name)
+        self._owed += self._retracted(self._retracting.forget(pod.uid), now_s)
         self._admitting.saw(pod, now_s)
         self.queue.delete(pod.uid, now_s, bound=True)
         row = matrix.home(pod.uid)
@@ -278,14 +284,15 @@ class Scheduler:
 
     def next_deadline_s(self) -> float | None:
         """When :meth:`step` has something to do, unless something happens before."""
-        waits = (self.queue, self.bindings, self._preempting, self._admitting)
+        waits = (self.queue, self.bindings, self._preempting, self._admitting, self._retracting)
         notices = (self._notices.next_s(), self._exposed.next_s())
         found = (*(each.next_deadline_s() for each in waits), *notices)
         return min((moment for moment in found if moment is not None), default=None)
 
     def _due(self, now_s: float) -> list[Effect]:
         self._preempting.due(now_s)
-        effects = self._attempts.carry_out(self.bindings.due(now_s), now_s)
+        effects: list[Effect] = [*self._retracting.due(now_s)]
+        effects += self._attempts.carry_out(self.bindings.due(now_s), now_s)
         for notices in (self._notices, self._exposed):
             for uid in notices.due(now_s):
                 said = self._notice(uid)
@@ -324,6 +331,18 @@ class Scheduler:
             return []
         return self._attempts.lifted(uid, result, message, now_s)
 
+    def unstamped(self, uid: str, stamp: str, result: Result, now_s: float) -> list[Effect]:
+        """The removal of a stamp was answered."""
+        if result is Result.GONE:
+            self.pod_removed(uid, now_s)
+            return []
+        if result in (Result.DONE, Result.TAKEN):
+            self._admitting.unstamped(uid, stamp)
+        return self._retracted(self._retracting.answered(uid, stamp, result, now_s), now_s)
+
+    def _retracted(self, for_uid: str, now_s: float) -> list[Effect]:
+        return self._attempts.carry_out(self._contending.retracted(for_uid), now_s) if for_uid else []
+
     def prepared(self, uid: str, problem: str, now_s: float) -> list[Effect]:
         """What had to be written before a binding is written, or (``problem``) is not."""
         return self._attempts.prepared(uid, problem, now_s)
@@ -332,6 +351,7 @@ class Scheduler:
         """Victims were told to go (see :meth:`Preempting.ended`): what they have of their queues is free at once."""
         for uid in told:
             self.queues.evicted(uid)
+        self._retracting.release(done.pod.uid)
         return self._preempting.ended(done, told, ok=ok, now_s=now_s)
 
     # What is measured

@@ -170,6 +170,8 @@ class Hands:
             if verdict.outcome not in _NOT_YET:
                 break
             await asyncio.sleep(wait_s)
+        self.perform(self._scheduler.unstamped(pod.uid, removal.stamp, result_of(verdict), time.monotonic()))
+        self._woken()
 
     # Everything else
 
