@@ -13,6 +13,7 @@ from typing import Any
 from clusters import a_pod
 from headgate.capacity.names import GATE, GROUP_NAMES, OPT_IN, QUEUE_NAME, STAMP
 from headgate.capacity.stamp import read_stamp
+from headgate.kube.timestamps import format_time
 from headgate.scheduling.effects import Result
 from property.small_api import SmallApi, Told, Watch, cpu_of, node_of, uid_of
 
@@ -135,13 +136,28 @@ class QueuedApi(SmallApi):
         self._change(name, change)
         return Result.DONE
 
-    def unstamp(self, name: str, uid: str, stamp: str) -> None:
+    def unstamp(self, name: str, uid: str, stamp: str) -> Result:
         """The stamp goes if it is still this one."""
         wire = self.pods.get(name)
-        if wire is not None and uid_of(wire) == uid and wire["metadata"]["annotations"].get(STAMP) == stamp:
-            assert not node_of(wire), f"{uid} has a node, and what it holds is nobody else's"
-            self.lifted.pop(uid, None)
-            self._change(name, lambda pod: pod["metadata"]["annotations"].pop(STAMP))
+        if wire is None or uid_of(wire) != uid:
+            return Result.GONE
+        if wire["metadata"]["annotations"].get(STAMP) != stamp:
+            return Result.TAKEN
+        assert not node_of(wire), f"{uid} has a node, and what it holds is nobody else's"
+        self.lifted.pop(uid, None)
+        self._change(name, lambda pod: pod["metadata"]["annotations"].pop(STAMP))
+        return Result.DONE
+
+    def delete_slowly(self, name: str, gone_by_s: float) -> None:
+        """A pod on a node has until then; a second deletion can only make that earlier."""
+        wire = self.pods.get(name)
+        if wire is None or not node_of(wire):
+            self.delete_pod(name)
+            return
+        before = wire["metadata"].get("deletionTimestamp", "")
+        by = format_time(gone_by_s)
+        if not before or by < before:
+            self._change(name, lambda pod: pod["metadata"].update(deletionTimestamp=by))
 
     # What must be so
 

@@ -10,12 +10,14 @@ import msgspec
 from headgate.capacity.names import GATE, GROUP_NAMES, OPT_IN, POD_GROUPS, QUEUES
 from headgate.capacity.settings import DEFAULTS as SETTINGS
 from headgate.capacity.stamp import read_stamp
+from headgate.kube.timestamps import parse_time
 from headgate.scheduling.admitting import Queueing
 from headgate.scheduling.effects import Effect, LiftGate, RemoveStamp, Result
+from headgate.scheduling.leaving import LATE_S, WAITING_FOR_ROOM
 from headgate.scheduling.scheduler import Scheduler
 from property.queued_api import FOREIGN, GROUPS, LIMITS, QueuedApi, gate_names, holds, is_stamped, path_of, queue_of
 from property.scheduled_world import Ledger, World
-from property.small_api import cpu_of, node_of, uid_of
+from property.small_api import MOST_PODS, SIZES, cpu_of, node_of, reason_of, uid_of
 from unit.scheduling.world import configured
 
 RESOURCES = {"queues": QUEUES, "groups": POD_GROUPS}
@@ -57,7 +59,9 @@ class QueuedWorld(World):
                 self.begun.add(group)
             self.asked.add(effect.pod.uid)
         elif isinstance(effect, RemoveStamp):
-            assert self.lowered, "promises are taken back when a limit was lowered"
+            others = [each["spec"].get("priority", 0) for each in self.api.pods.values() if not node_of(each)]
+            is_lower = any(effect.pod.priority < each for each in others)
+            assert self.lowered or is_lower, "promises are taken back from a lowered limit, or for higher priority"
             self.removals.append(effect)
         else:
             super()._want(effect)
@@ -120,11 +124,19 @@ class QueuedWorld(World):
                     assert used <= self.api.limits[queue], f"{lift.pod.uid} lifts {queue} to {used}"
         return result
 
-    def answer_removal(self, index: int) -> None:
-        """A stamp whose promise was taken back is removed."""
-        if self.removals:
-            removal = self.removals.pop(index % len(self.removals))
-            self.api.unstamp(removal.pod.name, removal.pod.uid, removal.stamp)
+    def answer_removal(self, what: tuple[int, str]) -> None:
+        """A stamp whose promise was taken back, or is to be, is removed; whoever sends that tries more than once."""
+        index, how = what
+        if not self.removals or how == "later":
+            return
+        removal = self.removals.pop(index % len(self.removals))
+        result = self.api.unstamp(removal.pod.name, removal.pod.uid, removal.stamp)
+        if how == "lost":
+            result = self.api.unstamp(removal.pod.name, removal.pod.uid, removal.stamp)
+        self._call("unstamped", removal.pod.uid, removal.stamp, result, self.now_s)
+
+    def delete_slowly(self, name: str, grace_s: int) -> None:
+        self.api.delete_slowly(name, self.now_s + grace_s)
 
     def late_lift(self, lift: LiftGate) -> None:
         """From somebody who died before its successor began: what there was room for then may be too much now."""
@@ -151,6 +163,9 @@ class QueuedWorld(World):
         for lift, arrives in zip([*self.lifts, *self.lift_ghosts], arriving, strict=False):
             if arrives:
                 self._lift(lift)
+        for removal, arrives in zip(self.removals, applied, strict=False):
+            if arrives:
+                self.api.unstamp(removal.pod.name, removal.pod.uid, removal.stamp)
         super().die(applied)
 
     # Peace
@@ -162,7 +177,7 @@ class QueuedWorld(World):
         self.show(("queues", 1))
         self.show(("groups", 1))
         self.answer_lift((0, "truth"))
-        self.answer_removal(0)
+        self.answer_removal((0, "truth"))
         super()._answer_all()
 
     # What must be so
@@ -199,6 +214,66 @@ class QueuedWorld(World):
             group = annotations.get(GROUP_NAMES[0], "")
             assert not self._fits(wire, group), f"{uid_of(wire)} waits although there is room"
 
+    def check_nobody_waits_behind_a_promise_of_lower_priority(self) -> None:
+        """A pod that would fit into its queue if promises of lower priority that have no node were taken back."""
+        for wire in self.api.pods.values():
+            annotations = wire["metadata"]["annotations"]
+            if node_of(wire) or holds(wire) or annotations.get(OPT_IN) != "true" or not self.enabled:
+                continue
+            if (
+                FOREIGN in gate_names(wire)
+                or GROUP_NAMES[0] in annotations
+                or wire["metadata"].get("deletionTimestamp")
+            ):
+                continue
+            idle = sum(cpu_of(each) for each in self.api.pods.values() if self._is_idle(each, wire))
+            assert not idle or not self._has_room(wire, cpu_of(wire) - idle), f"{uid_of(wire)} waits behind a promise"
+
+    @staticmethod
+    def _is_idle(wire: Any, other: Any) -> bool:
+        is_lower = wire["spec"].get("priority", 0) < other["spec"].get("priority", 0)
+        is_alone = GROUP_NAMES[0] not in wire["metadata"]["annotations"]
+        has_node = bool(node_of(wire) or wire["status"].get("nominatedNodeName"))
+        is_told = reason_of(wire) == "Unschedulable" and is_stamped(wire)
+        return is_lower and is_alone and is_told and not has_node and queue_of(wire) == queue_of(other)
+
+    def calm(self) -> None:
+        """Everything is told and answered, no pod ends, and time goes on until all backoffs are over."""
+        for _ in range(3):
+            self._quiet(reaps=False)
+            self.now_s += 11.0
+        self._quiet(reaps=False)
+
+    def check_terminating(self) -> None:
+        """A pod with a share and no node waits if it fits once terminating pods are gone, and is a shortage if not."""
+        for wire in self.api.pods.values():
+            if node_of(wire) or gate_names(wire) or not is_stamped(wire) or wire["metadata"].get("deletionTimestamp"):
+                continue
+            if GROUP_NAMES[0] in wire["metadata"]["annotations"] or not self.api.nodes or not self.enabled:
+                continue
+            if self._is_refused(uid_of(wire)):
+                continue
+            reason, promise = reason_of(wire), wire["status"].get("nominatedNodeName", "")
+            fits = [name for name in self.api.nodes if self._fits_later(wire, name)]
+            if reason == WAITING_FOR_ROOM:
+                assert promise in fits, f"{uid_of(wire)} waits for {promise!r} and fits on {fits}"
+            elif not promise:
+                assert reason == "Unschedulable", f"{uid_of(wire)} has a share and no node, and says {reason!r}"
+                assert not fits, f"{uid_of(wire)} is called a shortage and fits on {fits}"
+
+    def _fits_later(self, wire: Any, node: str) -> bool:
+        """Beside those who stay, who are overdue, and who were promised the node and are as important."""
+        there, leaves = [wire], False
+        for each in self.api.pods.values():
+            told = each["metadata"].get("deletionTimestamp")
+            if node_of(each) == node:
+                in_time = told and parse_time(told) + LATE_S > self.now_s
+                leaves |= bool(in_time)
+                there += [] if in_time else [each]
+            elif each is not wire and not node_of(each) and each["status"].get("nominatedNodeName") == node:
+                there += [each] if each["spec"].get("priority", 0) >= wire["spec"].get("priority", 0) else []
+        return leaves and len(there) <= MOST_PODS and sum(map(cpu_of, there)) <= SIZES[node]
+
     def _fits(self, wire: Any, group: str) -> bool:
         asked = cpu_of(wire)
         if group:
@@ -213,6 +288,9 @@ class QueuedWorld(World):
                 if len(waiting) < lacking:
                     return False
                 asked = sum(waiting[-lacking:])  # the costliest: if these fit, so do whichever come first
+        return self._has_room(wire, asked)
+
+    def _has_room(self, wire: Any, asked: int) -> bool:
         limits = self.api.limits
         path = [each for each in path_of(queue_of(wire)) if each in limits]
         if any(limits[below] > limits[above] for below, above in pairwise(path)):

@@ -264,14 +264,14 @@ class World:
         untold = any(watch.waiting for watch in self.api.watches.values())
         return bool(untold or self.binds or self.prepares or self.statuses or self.preempts)
 
-    def _quiet(self) -> None:
+    def _quiet(self, *, reaps: bool = True) -> None:
         for _ in range(1000):
             self.step(16)
             busy = self.outputs[-1] != []
             while self._is_busy():
                 busy = True
                 self._answer_all()
-            busy |= self.api.reap()
+            busy |= reaps and self.api.reap()
             if not busy:
                 return
         raise AssertionError("it does not come to rest")

@@ -45,7 +45,8 @@ OF_THE_WORLD: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
     "answer_lift": st.tuples(st.tuples(few, st.sampled_from(ANSWERS))),
     "answer_bind": st.tuples(st.tuples(few, st.sampled_from(ANSWERS))),
     "answer_status": st.tuples(few),
-    "answer_removal": st.tuples(few),
+    "answer_removal": st.tuples(st.tuples(few, st.sampled_from(["truth", "truth", "lost", "later"]))),
+    "delete_slowly": st.tuples(names, st.sampled_from([0, 5, 30, 3600])),
     "lift_ghost": st.tuples(few),
     "ghost": st.tuples(few),
     "set_limit": st.tuples(st.sampled_from(list(LIMITS)), st.integers(0, 6)),
@@ -88,6 +89,21 @@ def test_no_limit_is_broken_no_gate_lifted_twice_and_nobody_stranded(taken: list
     world.check_gates()
     world.check_ledger()
     world.check_nobody_is_stranded()
+    world.check_nobody_waits_behind_a_promise_of_lower_priority()
+
+
+@settings(max_examples=150, deadline=None)
+@given(lives)
+def test_a_pod_is_called_a_shortage_only_if_it_does_not_fit_when_terminating_pods_are_gone(
+    taken: list[tuple[str, tuple[Any, ...]]],
+) -> None:
+    world = begun()
+    for name, args in taken:
+        take(world, name, args)
+    world.calm()
+    world.check_places()
+    world.check_gates()
+    world.check_terminating()
 
 
 @settings(max_examples=40, deadline=None)
