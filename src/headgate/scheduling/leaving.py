@@ -33,7 +33,8 @@ _NEVER: Final = -1
 
 
 class Room(msgspec.Struct, frozen=True):
-    """Where a pod will fit, and by when. ``last``: who has to leave for it and may take longest."""
+    """Where a pod will fit. ``last``: who has to leave for it and may take longest. ``until_s``: when the first of
+    those that leave is overdue, so that it has to be found out whether the others are enough."""
 
     node_name: str
     until_s: float
@@ -122,7 +123,7 @@ class Leaving:
     def _look(self, pod: Pod, node: str, there: Sequence[_Leaver], ground: Ground) -> Room | None:
         row = ground.matrix.row_of(node) if there else None
         last = None if row is None else _last_to_leave(pod, row, there, ground)
-        return None if last is None else Room(node, last.until_s, last.pod)
+        return None if last is None else Room(node, there[0].until_s, last.pod)
 
     def _in_time(self, node: str, now_s: float) -> Sequence[_Leaver]:
         """Those that are not overdue, the first to leave first."""

@@ -107,15 +107,20 @@ def test_nobody_has_to_go_for_a_pod_whose_room_is_being_left() -> None:
     assert not [each for each in world.effects if isinstance(each, Preempt)]
 
 
-def test_it_waits_for_the_last_of_those_that_it_needs_and_for_no_other() -> None:
+def test_it_looks_again_when_the_first_is_overdue_and_waits_as_long_as_the_others_are_enough() -> None:
     world = LeavingWorld()
     world.scheduler.node_applied(a_node("big", cpu="3"), world.now_s)
     for name, in_s in (("x", 10.0), ("y", 20.0), ("z", 90.0)):
         world.leaves(name, "big", in_s)
     world.comes("p", "2")
     world.step()
+    assert format_time(DAY_S + world.now_s + 20.0) in world.statuses["p"], "z is not needed"
+    world.step(9.0)
+    assert world.scheduler.next_deadline_s() == world.now_s + 1.0 + LATE_S
+    world.step(1.0 + LATE_S)
+    assert world.reasons == {"p": WAITING_FOR_ROOM}, "y and z are enough"
     world.step(10.0)
-    assert world.scheduler.next_deadline_s() == world.now_s + 10.0 + LATE_S
+    assert world.reasons == {"p": "Unschedulable"}
 
 
 def test_a_scheduler_that_starts_anew_says_the_same() -> None:
