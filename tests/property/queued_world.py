@@ -267,7 +267,7 @@ class QueuedWorld(World):
         for each in self.api.pods.values():
             told = each["metadata"].get("deletionTimestamp")
             if node_of(each) == node:
-                in_time = told and parse_time(told) + LATE_S > self.now_s
+                in_time = told and float(parse_time(told)) + LATE_S > self.now_s
                 leaves |= bool(in_time)
                 there += [] if in_time else [each]
             elif each is not wire and not node_of(each) and each["status"].get("nominatedNodeName") == node:

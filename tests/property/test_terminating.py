@@ -188,7 +188,7 @@ def priority_of(wire: Object) -> int:
 
 
 def is_opted_in(wire: Object) -> bool:
-    return wire["metadata"]["annotations"].get(OPT_IN) == "true"
+    return bool(wire["metadata"]["annotations"].get(OPT_IN) == "true")
 
 
 def is_leaving(wire: Object) -> bool:
