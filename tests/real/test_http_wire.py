@@ -23,6 +23,7 @@ HOST = "Host: x\r\n"
 TOKEN = "Authorization: Bearer {token}\r\n"
 DRY = "/api/v1/namespaces?dryRun=All"
 JSON = "Content-Type: application/json\r\n"
+MOST_HEAD = 1024 * 1024 + 4096
 CHUNKED = "Transfer-Encoding: chunked\r\n"
 
 
@@ -89,6 +90,17 @@ SENT = {
     "a head of a megabyte": get(HOST + TOKEN + "X: " + "a" * 1_000_000 + "\r\n"),
     "a head that is too large": get(HOST + TOKEN + "X: " + "a" * 1_100_000 + "\r\n"),
     "an address that is too large": get(line="GET /healthz?" + "a" * 1_100_000 + " HTTP/1.1"),
+    "a head that is just small enough": get(HOST + "X: " + "a" * (MOST_HEAD - 39) + "\r\n"),
+    "a head of one byte too many": get(HOST + "X: " + "a" * (MOST_HEAD - 38) + "\r\n"),
+    "a quarter of a million equal headers": get(HOST + "a:\r\n" * 250_000),
+    "too many equal headers": get(HOST + "a:\r\n" * 300_000),
+    "a hundred thousand headers": get(HOST + "".join(f"a{at}:\r\n" for at in range(100_000))),
+    "a quarter of a million folded lines": get(HOST + "X: y\r\n" + " a\r\n" * 250_000),
+    "folded lines without content": get(HOST + "X: y\r\n" + " \r\n" * 300_000),
+    "too many folded lines": get(HOST + "X: y\r\n" + " a\r\n" * 300_000),
+    "a colon in a folded line only": get(HOST + "X\r\n y:\r\n"),
+    "a folded line that folds again": get(HOST + "Authorization:\r\n\tBearer\r\n \t \r\n {token} \r\n"),
+    "a folded line before a bad one": get(HOST + "X: y\r\n z\r\n(: y\r\n"),
     "a body that is too large": post("Content-Length: 4000000\r\n", " " * 4_000_000),
 }
 COMPARED_FIELDS = re.compile(rb"(?i)(connection|content-type|transfer-encoding): .*")

@@ -2,7 +2,8 @@
 
 Lenient and strict exactly where Go's ``net/http`` is, so that a client, a proxy and a smuggler meet the same server:
 bare line feeds and folded lines are read, equal lengths may repeat, chunks outrank a length; anything ambiguous
-beyond that is refused and the connection closed. Where a head ends is found in ``reader.py``.
+beyond that is refused and the connection closed. Where a head ends is found in ``reader.py``, which also bounds its
+bytes. The number of lines is not bounded, as in Go, so every step here takes time in proportion to the bytes.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ import msgspec
 
 _TOKEN: Final = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]"
 _METHOD: Final = re.compile(_TOKEN + rb"+")
-_NAME: Final = re.compile(_TOKEN + rb"+")
-_LAX_NAME: Final = re.compile(rb"[ !#$%&'*+\-.^_`|~0-9A-Za-z]+")
-_VALUE: Final = re.compile(rb"[\t\x20-\x7e\x80-\xff]*")
 _HOST: Final = re.compile(r"[0-9A-Za-z!$%&()*+,\-.:;=\['\]_~]*")
 _VERSION: Final = re.compile(rb"HTTP/([0-9])\.([0-9])")
-_ORDINARY: Final = re.compile(rb"(?:" + _TOKEN + rb"+:[\t\x20-\x7e\x80-\xff]*\r\n)*")
+_VALUE: Final = rb"[\t\x20-\x7e\x80-\xff]"
+# None of these backtracks, or starts twice at the same blank: the time that they take is linear in the block.
+_ORDINARY: Final = re.compile(rb"(?:" + _TOKEN + rb"++:" + _VALUE + rb"*+\r\n)*+")
+_LAX: Final = re.compile(rb"(?:[ !#$%&'*+\-.^_`|~0-9A-Za-z]++:" + _VALUE + rb"*+\n)*+")
+_FOLDED: Final = re.compile(rb"(?:[^:\n]++:[^\n]*+\n(?:[ \t][^\n]*+\n)*+)*+")  # the colon is in a header's first line
+_FOLD: Final = re.compile(rb"(?:(?<![ \t])[ \t]++)?\r?\n[ \t]++")
 _ABSOLUTE: Final = re.compile(rb"[A-Za-z][A-Za-z0-9+.\-]*://[^/?]*")
 _CONTROL: Final = re.compile(rb"[\x00-\x1f\x7f]")
 _BAD_ESCAPE: Final = re.compile(rb"%(?![0-9A-Fa-f]{2})")
@@ -122,44 +125,35 @@ def parse_head(line: bytes, fields: Fields) -> Head | Refusal:
 
 def parse_fields(block: bytes) -> Fields | Refusal:
     """Header lines, each with its end."""
-    if _ORDINARY.fullmatch(block) is not None:
-        lines = block.split(b"\r\n")
-        lines.pop()
-    else:
+    if _ORDINARY.fullmatch(block) is None:
         unfolded = _unfold(block)
         if unfolded is None:
             return BAD_REQUEST
-        lines = unfolded
+        lines = unfolded.split(b"\n")
+    else:
+        lines = block.split(b"\r\n")
+    lines.pop()
     first: dict[str, str] = {}
-    repeated: dict[str, tuple[str, ...]] = {}
+    repeated: dict[str, list[str]] = {}
     for line in lines:
         name, _, value = line.partition(b":")
         key, text = name.decode("ascii").lower(), value.strip(_BLANK).decode("latin-1")
-        if key in first:
-            repeated[key] = (*(repeated.get(key) or (first[key],)), text)
-        else:
+        if key not in first:
             first[key] = text
-    return Fields(first, repeated)
+        elif key in repeated:
+            repeated[key].append(text)
+        else:
+            repeated[key] = [first[key], text]
+    return Fields(first, {key: tuple(values) for key, values in repeated.items()})
 
 
-def _unfold(block: bytes) -> list[bytes] | None:
-    """Lines that end in a bare line feed, or go on in the next line after a blank; ``None`` for what is no header."""
-    if block[:1] in (b" ", b"\t"):
+def _unfold(block: bytes) -> bytes | None:
+    """The lines of a block in which some end in a bare line feed, or go on in the next line after a blank; ``None``
+    for what is no header. Each line that goes on is joined by one blank, as Go does."""
+    if block[:1] in (b" ", b"\t") or _FOLDED.fullmatch(block) is None:
         return None
-    lines: list[bytes] = []
-    for raw in block.split(b"\n")[:-1]:
-        line = raw.removesuffix(b"\r")
-        if lines and line[:1] in (b" ", b"\t"):
-            lines[-1] += b" " + line.strip(_BLANK)
-            continue
-        if b":" not in line:
-            return None
-        lines.append(line.strip(_BLANK))
-    for line in lines:
-        name, _, value = line.partition(b":")
-        if _LAX_NAME.fullmatch(name) is None or _VALUE.fullmatch(value) is None:
-            return None
-    return lines
+    unfolded = _FOLD.sub(b" ", block).replace(b"\r\n", b"\n")
+    return unfolded if _LAX.fullmatch(unfolded) is not None else None
 
 
 def _split_target(method: bytes, target: bytes) -> tuple[str, str] | None:

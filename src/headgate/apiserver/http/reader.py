@@ -16,6 +16,7 @@ from headgate.apiserver.http.limits import Limits
 
 _NO_FIELDS: Final = Fields({"host": "unknown yet"}, {})
 _POST_NEWLINES: Final = 4  # some old clients end a POST's body with an empty line
+_REMEMBERED_BYTES: Final = 8192  # a longer head is not kept for comparison with the next one
 
 
 class Arrived(msgspec.Struct, frozen=True):
@@ -40,6 +41,7 @@ class Reader:
         self._limits: Final = limits
         self._buffer = bytearray()
         self._searched = 0  # up to here there is no end of a head
+        self._line_checked = False  # the request line has come, and is not refused
         self._head: Head | None = None  # of the request whose body is being read
         self._body = bytearray()
         self._chunks: Chunks | None = None
@@ -104,9 +106,9 @@ class Reader:
             self._skip_newlines()
         end = _end_of_head(buffer, self._searched)
         if end is None:
-            self._searched = max(len(buffer) - 2, 0)
-            return self._early_refusal()
-        self._searched = 0
+            before, self._searched = self._searched, max(len(buffer) - 2, 0)
+            return self._early_refusal(before)
+        self._searched, self._line_checked = 0, False
         if end[1] > self._limits.head_bytes:
             return TOO_LARGE
         line_end = buffer.index(b"\n")
@@ -116,7 +118,7 @@ class Reader:
         if known is not None and known[0] == line and known[1] == block:
             return known[2]
         head = self._parse(line.removesuffix(b"\r"), block)
-        if isinstance(head, Head):
+        if isinstance(head, Head) and len(line) + len(block) <= _REMEMBERED_BYTES:
             self._known = (line, block, head)
         return head
 
@@ -127,16 +129,22 @@ class Reader:
         fields = parse_fields(block)
         if isinstance(fields, Refusal):
             return fields
-        self._known_fields = (block, fields)
+        if len(block) <= _REMEMBERED_BYTES:
+            self._known_fields = (block, fields)
         return parse_head(line, fields)
 
-    def _early_refusal(self) -> Refusal | None:
-        """A request line that is no good is not given the time to bring its headers."""
+    def _early_refusal(self, start: int) -> Refusal | None:
+        """A request line that is no good is not given the time to bring its headers.
+
+        ``start``: there is no line feed before it, unless the line has been checked. A client may send its head byte
+        by byte, so no byte is looked at again for each that follows.
+        """
         if len(self._buffer) > self._limits.head_bytes:
             return TOO_LARGE
-        line_end = self._buffer.find(b"\n")
+        line_end = -1 if self._line_checked else self._buffer.find(b"\n", start)
         if line_end < 0:
             return None
+        self._line_checked = True
         head = parse_head(bytes(self._buffer[:line_end]).removesuffix(b"\r"), _NO_FIELDS)
         return BAD_REQUEST if head is BAD_REQUEST else None
 

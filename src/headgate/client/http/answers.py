@@ -3,6 +3,9 @@
 Pure and without waiting: bytes go in as they come, and what is whole so far can be taken out. Whatever does not look
 like an answer to a request of ours raises ``Garbled``; nothing is guessed, for a connection on which two answers were
 told apart wrongly would give one caller what another one asked for. ``http/line/shell.py`` feeds it.
+
+A server may be hostile: time and memory are linear in the bytes that it sends, however it cuts them, and heads,
+informational answers, framing and trailers are bounded.
 """
 
 from __future__ import annotations
@@ -13,6 +16,10 @@ from typing import Final, Literal
 LONGEST_HEAD: Final = 64 * 1024
 LONGEST_BODY: Final = 512 * 1024 * 1024
 _LONGEST_SIZE_LINE: Final = 1024
+_LONGEST_TRAILERS: Final = 64 * 1024
+_MOST_INFORMATIONAL: Final = 5  # answers below 200 before the one that counts, as in Go's client
+_EXCESS_MAX: Final = 16 * 1024
+_HEAD_END: Final = b"\r\n\r\n"
 _NO_BODY: Final = frozenset({204, 304})
 
 Place = Literal["head", "sized", "chunk size", "chunk", "chunk end", "trailers", "until close", "done"]
@@ -25,13 +32,29 @@ class Garbled(Exception):
 class Answer:
     """One answer. ``parts`` may be taken out (and the list emptied) at any time; ``done`` says that all is in it."""
 
-    __slots__ = ("_left", "_place", "_rest", "_size", "headers", "parts", "status")
+    __slots__ = (
+        "_excess",
+        "_informational",
+        "_left",
+        "_place",
+        "_rest",
+        "_searched",
+        "_size",
+        "_trailers",
+        "headers",
+        "parts",
+        "status",
+    )
 
     def __init__(self) -> None:
         self.status = 0  # until the head is whole
         self.headers: dict[str, str] = {}
         self.parts: list[bytes] = []
-        self._rest = b""  # not understood yet
+        self._rest = bytearray()  # not understood yet
+        self._searched = 0  # up to here ``_rest`` has no end of a head
+        self._informational = 0
+        self._excess = 0  # bytes of framing beyond what the content allows
+        self._trailers = 0
         self._place: Place = "head"
         self._left = 0  # bytes of the body, or of a chunk, that are still to come
         self._size = 0
@@ -57,13 +80,15 @@ class Answer:
     def feed(self, data: bytes) -> None:
         """Reads on; for a ``done`` answer anything more is surplus."""
         if self._rest:
-            data = self._rest + data
-            self._rest = b""
+            self._rest += data
+            if self._place == "head" and not self._has_head():
+                return
+            data, self._rest = bytes(self._rest), bytearray()
         at = 0
         if self._place == "head":
             at = self._read_head(data)
-            if at < 0:
-                self._rest = data
+            if self._place == "head":
+                self._rest += data[at:]
                 return
         if self._place == "sized":
             at = self._take(data, at, "done")
@@ -72,7 +97,8 @@ class Answer:
             return
         elif self._place != "done":
             at = self._read_chunks(data, at)
-        self._rest = data[at:] if at < len(data) else b""
+        if at < len(data):
+            self._rest += data[at:]
 
     def closed(self) -> None:
         """The server closed the connection: an end for some answers, and for others too early."""
@@ -89,38 +115,44 @@ class Answer:
             raise Garbled(f"the body is packed as {packed!r}, which was not asked for")
         return _unpacked(whole, limit)
 
+    def _has_head(self) -> bool:
+        """Whether a head in ``_rest`` is whole. Each byte is searched once, however many pieces it comes in."""
+        found = self._rest.find(_HEAD_END, self._searched) >= 0
+        self._searched = 0 if found else max(len(self._rest) - len(_HEAD_END) + 1, 0)
+        if not found:
+            _check_unfinished(self._rest)
+        return found
+
     def _read_head(self, data: bytes) -> int:
-        """Where the body starts; below 0: the head is not whole yet."""
+        """Where the body starts, or the head that is not whole yet."""
         at = 0
-        while True:
-            end = data.find(b"\r\n\r\n", at)
-            if end < 0:
-                if len(data) - at > LONGEST_HEAD:
-                    raise Garbled(f"the head of an answer is longer than {LONGEST_HEAD} bytes")
-                if not b"HTTP/".startswith(data[at : at + 5]):
-                    raise Garbled(f"an answer starts with {data[at : at + 40]!r}")
-                return -1
+        while (end := data.find(_HEAD_END, at)) >= 0:
             self._parse_head(data[at:end])
-            at = end + 4
+            at = end + len(_HEAD_END)
             if self.status >= 200:
-                break
-        self._place = self._body_place()
+                self._place = self._body_place()
+                return at
+            self._informational += 1
+            if self._informational > _MOST_INFORMATIONAL:
+                raise Garbled(f"an answer begins with more than {_MOST_INFORMATIONAL} informational ones")
+        _check_unfinished(data[at:])
         return at
 
     def _parse_head(self, head: bytes) -> None:
+        if len(head) > LONGEST_HEAD:
+            raise Garbled(f"the head of an answer is longer than {LONGEST_HEAD} bytes")
         first, *lines = head.decode("latin-1").split("\r\n")
         version, _, rest = first.partition(" ")
         code = rest[:3]
         if not version.startswith("HTTP/1.") or not code.isdecimal() or not code.isascii() or code < "100":
             raise Garbled(f"an answer starts with {first[:40]!r}")
-        headers: dict[str, str] = {}
+        values: dict[str, list[str]] = {}
         for line in lines:
             name, colon, value = line.partition(":")
             if not colon or not name or name[0] in " \t" or name[-1] in " \t":
                 raise Garbled(f"an answer has the header line {line[:40]!r}")
-            name = name.lower()
-            value = value.strip(" \t")
-            headers[name] = f"{headers[name]}, {value}" if name in headers else value
+            values.setdefault(name.lower(), []).append(value.strip(" \t"))
+        headers = {name: ", ".join(each) for name, each in values.items()}
         if version == "HTTP/1.0":
             headers.setdefault("connection", "close")
         self.status = int(code)
@@ -166,16 +198,26 @@ class Answer:
         return self._size
 
     def _read_chunks(self, data: bytes, at: int) -> int:
+        """The chunks that are in ``data``, as one part: of many small ones each would take more memory than it has."""
+        first = len(self.parts)
+        try:
+            return self._read_framed(data, at)
+        finally:
+            if len(self.parts) > first + 1:
+                self.parts[first:] = [b"".join(self.parts[first:])]
+
+    def _read_framed(self, data: bytes, at: int) -> int:
         while True:
             if self._place == "chunk":
                 at = self._take(data, at, "chunk end")
                 if self._left:
                     return at
             elif self._place == "chunk size":
-                end = data.find(b"\r\n", at)
+                end = data.find(b"\r\n", at, at + _LONGEST_SIZE_LINE + 2)
                 if end < 0:
                     return self._short(data, at)
                 self._left = _chunk_size(data[at:end])
+                self._count_framing(end - at)
                 self._place = "chunk" if self._left else "trailers"
                 at = end + 2
             elif self._place == "chunk end":
@@ -186,18 +228,34 @@ class Answer:
                 self._place = "chunk size"
                 at += 2
             elif self._place == "trailers":
-                end = data.find(b"\r\n", at)
+                end = data.find(b"\r\n", at, at + _LONGEST_SIZE_LINE + 2)
                 if end < 0:
                     return self._short(data, at)
+                self._trailers += end + 2 - at
+                if self._trailers > _LONGEST_TRAILERS:
+                    raise Garbled(f"the trailers of an answer are longer than {_LONGEST_TRAILERS} bytes")
                 self._place = "done" if end == at else "trailers"
                 at = end + 2
             else:
                 return at
 
+    def _count_framing(self, size_line: int) -> None:
+        """Each chunk may cost 16 bytes of framing, and each byte of content two more, as in Go's reader."""
+        self._excess = max(self._excess + size_line + 2 - 16 - 2 * self._left, 0)
+        if self._excess > _EXCESS_MAX:
+            raise Garbled("an answer is mostly framing between its chunks")
+
     def _short(self, data: bytes, at: int) -> int:
         if len(data) - at > _LONGEST_SIZE_LINE:
             raise Garbled(f"a line between chunks is longer than {_LONGEST_SIZE_LINE} bytes")
         return at
+
+
+def _check_unfinished(head: bytes | bytearray) -> None:
+    if len(head) > LONGEST_HEAD:
+        raise Garbled(f"the head of an answer is longer than {LONGEST_HEAD} bytes")
+    if not b"HTTP/".startswith(head[:5]):
+        raise Garbled(f"an answer starts with {bytes(head[:40])!r}")
 
 
 def _chunk_size(line: bytes) -> int:

@@ -1,0 +1,107 @@
+"""What a hostile server can make our HTTP client do: work in proportion to the bytes that it sends, and no more.
+
+CPU time of this thread is measured, the least of several runs, at sizes that grow fourfold: a quadratic step would cost
+sixteen times as much.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable
+
+import pytest
+
+from headgate.client.http.answers import LONGEST_HEAD, Answer, Garbled
+
+GROWTH = 4
+SLACK = 2.0
+OK = b"HTTP/1.1 200 OK\r\n"
+CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
+
+
+def fed(data: bytes, step: int) -> Answer:
+    answer = Answer()
+    with contextlib.suppress(Garbled):
+        for start in range(0, len(data), step):
+            answer.feed(data[start : start + step])
+    return answer
+
+
+def least_cpu_s(run: Callable[[], object]) -> float:
+    spent: list[float] = []
+    for _ in range(3):
+        before = time.thread_time()
+        run()
+        spent.append(time.thread_time() - before)
+    return min(spent)
+
+
+SENT: dict[str, tuple[Callable[[int], bytes], int, int]] = {
+    "a repeated header": (lambda size: OK + b"a:\r\n" * (size // 4) + b"Content-Length: 0\r\n\r\n", 15_000, 100_000),
+    "a head in small pieces": (lambda size: OK + b"a:" + b"b" * size + b"\r\nContent-Length: 0\r\n\r\n", 15_000, 1),
+    "informational answers": (lambda size: b"HTTP/1.1 100 Continue\r\n\r\n" * (size // 25), 50_000, 25),
+    "small chunks": (lambda size: CHUNKED + b"1\r\nx\r\n" * (size // 6) + b"0\r\n\r\n", 200_000, 100_000),
+    "small chunks in small pieces": (lambda size: CHUNKED + b"1\r\nx\r\n" * (size // 6) + b"0\r\n\r\n", 100_000, 3),
+    "trailers": (lambda size: CHUNKED + b"0\r\n" + b"a: b\r\n" * (size // 6) + b"\r\n", 15_000, 7),
+    "a body in small pieces": (lambda size: OK + b"Content-Length: %d\r\n\r\n" % size + b"x" * size, 50_000, 1),
+}
+
+
+@pytest.mark.parametrize("name", SENT)
+def test_an_answer_takes_time_in_proportion_to_its_bytes(name: str) -> None:
+    make, size, step = SENT[name]
+    small, large = make(size), make(size * GROWTH)
+    before, after = least_cpu_s(lambda: fed(small, step)), least_cpu_s(lambda: fed(large, step))
+    assert after < before * GROWTH * SLACK, f"{before:.4f} s for {len(small)} bytes, {after:.4f} s for {len(large)}"
+
+
+def test_informational_answers_without_end_are_refused_and_not_kept() -> None:
+    answer = Answer()
+    with pytest.raises(Garbled, match="informational"):
+        for _ in range(1000):
+            answer.feed(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+
+def test_an_informational_answer_before_the_answer_is_passed_over() -> None:
+    answer = Answer()
+    data = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nX: y\r\n\r\n" + OK + b"Content-Length: 2\r\n\r\n{}"
+    for byte in data:
+        answer.feed(bytes([byte]))
+    assert (answer.status, answer.body(), answer.keeps) == (200, b"{}", True)
+
+
+def test_a_whole_head_that_is_too_long_is_refused_however_it_comes() -> None:
+    head = OK + b"a: " + b"b" * LONGEST_HEAD + b"\r\nContent-Length: 0\r\n\r\n"
+    for step in (len(head), 1000):
+        with pytest.raises(Garbled, match="longer than"):
+            answer = Answer()
+            for start in range(0, len(head), step):
+                answer.feed(head[start : start + step])
+
+
+def test_trailers_without_end_are_refused() -> None:
+    answer = Answer()
+    answer.feed(CHUNKED + b"0\r\n")
+    with pytest.raises(Garbled, match="trailers"):
+        for _ in range(100_000):
+            answer.feed(b"a: b\r\n")
+
+
+def test_an_answer_that_is_mostly_framing_is_refused() -> None:
+    answer = Answer()
+    answer.feed(CHUNKED)
+    with pytest.raises(Garbled, match="framing"):
+        for _ in range(1000):
+            answer.feed(b"1;" + b"e" * 500 + b"\r\nx\r\n")
+
+
+def test_many_small_chunks_take_no_more_memory_than_their_bytes_on_the_wire() -> None:
+    answer = Answer()
+    answer.feed(CHUNKED)
+    piece = b"1\r\nx\r\n" * 1000
+    for _ in range(10):
+        answer.feed(piece)
+    assert sum(map(sys.getsizeof, answer.parts)) + sys.getsizeof(answer.parts) < len(piece) * 10
+    assert b"".join(answer.parts) == b"x" * 10_000

@@ -1,0 +1,152 @@
+"""What the head of a request costs: time in proportion to its bytes, whatever its lines are and however they are cut.
+
+CPU time of this thread is measured, the least of several runs, at sizes that grow fourfold: a quadratic step would cost
+sixteen times as much. What the lines mean is compared with a slow reference.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from headgate.apiserver.http.heads import BAD_REQUEST, TOO_LARGE, Fields, Refusal, parse_fields
+from headgate.apiserver.http.limits import Limits
+from headgate.apiserver.http.reader import Arrived, BadBody, Reader
+
+SMALL, LARGE = 40_000, 160_000
+GROWTH = LARGE // SMALL
+SLACK = 2.0
+LINE = b"GET /healthz HTTP/1.1\r\nHost: x\r\n"
+Make = Callable[[int], bytes]
+
+
+def feed(data: bytes, step: int) -> Arrived | BadBody | Refusal | None:
+    reader = Reader(Limits())
+    for start in range(0, len(data), step):
+        reader.feed(data[start : start + step])
+        got = reader.next()
+        if got is not None:
+            return got
+    return None
+
+
+def least_cpu_s(run: Callable[[], object]) -> float:
+    spent: list[float] = []
+    for _ in range(3):
+        before = time.thread_time()
+        run()
+        spent.append(time.thread_time() - before)
+    return min(spent)
+
+
+def assert_linear(make: Make, step: int, outcome: type) -> None:
+    small, large = make(SMALL), make(LARGE)
+    assert isinstance(feed(large, step), outcome)
+    before, after = least_cpu_s(lambda: feed(small, step)), least_cpu_s(lambda: feed(large, step))
+    assert after < before * GROWTH * SLACK, f"{before:.3f} s for {SMALL} bytes, {after:.3f} s for {LARGE}"
+
+
+HEADS: dict[str, Make] = {
+    "one header repeated": lambda size: LINE + b"a:\r\n" * (size // 4) + b"\r\n",
+    "two headers by turns": lambda size: LINE + b"a:\r\nb:\r\n" * (size // 8) + b"\r\n",
+    "headers of many names": lambda size: LINE + b"".join(b"a%06d:\r\n" % at for at in range(size // 10)) + b"\r\n",
+    "folded lines": lambda size: LINE + b"X: y\r\n" + b" a\r\n" * (size // 4) + b"\r\n",
+    "folded lines without content": lambda size: LINE + b"X: y\r\n" + b" \r\n" * (size // 3) + b"\r\n",
+    "many headers of two lines": lambda size: LINE + b"X:\r\n y\r\n" * (size // 8) + b"\r\n",
+    "bare line feeds": lambda size: LINE + b"a:\n" * (size // 3) + b"\n",
+    "blanks": lambda size: LINE + b"X:" + b" " * size + b"y\n\r\n",
+    "a long address": lambda size: b"GET /" + b"%41" * (size // 3) + b" HTTP/1.1\r\nHost: x\r\n\r\n",
+    "codings in one line": lambda size: LINE + b"Connection: " + b"a," * (size // 2) + b"\r\n\r\n",
+    "expectations": lambda size: LINE + b"Expect: 100-continue\r\n" + b"Expect: b\r\n" * (size // 11) + b"\r\n",
+}
+REFUSED: dict[str, Make] = {
+    "a bad line after many": lambda size: LINE + b"a:\r\n" * (size // 4) + b"\x01\r\n\r\n",
+    "a bad value after many folds": lambda size: LINE + b"X: y\r\n" + b" a\r\n" * (size // 4) + b" \x01\r\n\r\n",
+    "names without an end": lambda size: LINE + b"a" * size + b"\r\n\r\n",
+    "many lengths": lambda size: LINE + b"".join(b"Content-Length: %d\r\n" % at for at in range(size // 24)) + b"\r\n",
+    "many hosts": lambda size: LINE + b"Host: x\r\n" * (size // 9) + b"\r\n",
+}
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_a_head_takes_time_in_proportion_to_its_bytes(name: str) -> None:
+    assert_linear(HEADS[name], LARGE * 2, Arrived)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_head_that_is_refused_takes_time_in_proportion_to_its_bytes(name: str) -> None:
+    assert_linear(REFUSED[name], LARGE * 2, Refusal)
+
+
+@pytest.mark.parametrize("name", ["one header repeated", "folded lines", "a long address"])
+def test_a_head_that_comes_in_small_pieces_takes_time_in_proportion_to_its_bytes(name: str) -> None:
+    assert_linear(HEADS[name], 16, Arrived)
+
+
+@pytest.mark.parametrize("size", ["1", "2;x=y", "1   "])
+def test_small_chunks_take_time_in_proportion_to_their_bytes(size: str) -> None:
+    chunk = size.encode() + b"\r\n" + b"x" * int(size[0]) + b"\r\n"
+    head = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+    def make(size: int) -> bytes:
+        return head + chunk * (size // len(chunk)) + b"0\r\n\r\n"
+
+    assert_linear(make, 65536, Arrived)
+
+
+def test_the_limit_is_bytes_and_not_lines() -> None:
+    most = Limits().head_bytes
+    lines = (most - len(LINE) - 2) // 4
+    padding = most - len(LINE) - 2 - 4 * lines
+    head = LINE.replace(b"/healthz", b"/healthz" + b"z" * padding) + b"a:\r\n" * lines + b"\r\n"
+    assert len(head) == most
+    assert isinstance(feed(head, most), Arrived)
+    assert feed(head.replace(b"/healthz", b"/healthzz"), most + 1) == TOO_LARGE
+
+
+def test_a_long_head_is_not_remembered_by_an_idle_connection() -> None:
+    reader = Reader(Limits())
+    reader.feed(LINE + b"X: " + b"y" * 500_000 + b"\r\n\r\n")
+    assert isinstance(reader.next(), Arrived)
+    assert reader._known is None
+    assert reader._known_fields is None
+
+
+def slow_fields(block: bytes) -> Fields | Refusal:
+    """What Go's textproto does with header lines, one after the other."""
+    if block[:1] in (b" ", b"\t"):
+        return BAD_REQUEST
+    lines: list[bytes] = []
+    for raw in block.split(b"\n")[:-1]:
+        line = raw.removesuffix(b"\r")
+        if lines and line[:1] in (b" ", b"\t"):
+            lines[-1] += b" " + line.strip(b" \t")
+        elif b":" not in line:
+            return BAD_REQUEST
+        else:
+            lines.append(line.strip(b" \t"))
+    token = b"!#$%&'*+-.^_`|~ 0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    values: dict[str, list[str]] = {}
+    for line in lines:
+        name, _, value = line.partition(b":")
+        if not name or any(each not in token for each in name):
+            return BAD_REQUEST
+        if any((each < 0x20 and each != 9) or each == 0x7F for each in value):
+            return BAD_REQUEST
+        values.setdefault(name.decode().lower(), []).append(value.strip(b" \t").decode("latin-1"))
+    first = {name: each[0] for name, each in values.items()}
+    return Fields(first, {name: tuple(each) for name, each in values.items() if len(each) > 1})
+
+
+PIECES = [b"a", b"B", b":", b": ", b" ", b"\t", b"\r\n", b"\n", b"\r", b"x: y\r\n", b"\x00", b"\xe9", b"(", b"a:b\n", b"\r\n ", b"\n\t"]
+
+
+@settings(max_examples=1000)
+@example(b"x: y\r\n \r\n\t \r\n  z \n")
+@given(st.lists(st.sampled_from(PIECES), max_size=25).map(b"".join))
+def test_lines_mean_what_go_reads_in_them(block: bytes) -> None:
+    assert parse_fields(block + b"\n") == slow_fields(block + b"\n")
