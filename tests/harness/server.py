@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 
 import yaml
 
+http.client._MAXHEADERS = 10_000  # type: ignore[attr-defined]  # an answer may have more than a hundred warnings
 JSON_TYPE = {"Content-Type": "application/json"}
 REQUEST_TIMEOUT_S = 60.0
 KUBECTL_TIMEOUT_S = 60.0

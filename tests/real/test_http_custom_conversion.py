@@ -39,6 +39,23 @@ SPOILED: dict[str, Any] = {
     "nothing": {"convertedObjects": []},
     "uid": {"uid": "other"},
 }
+DEEP = 200_000
+MISSHAPEN = {
+    "a deep answer": b"[" * DEEP + b"]" * DEEP,
+    "deep objects": b'{"kind":"K","apiVersion":"V","response":{"uid":"U","result":{"status":"Success"},'
+    b'"convertedObjects":' + b"[" * DEEP + b"]" * DEEP + b"}}",
+    "a result that is a list": b'{"kind":"K","apiVersion":"V","response":{"uid":"U","result":["Success"]}}',
+    "a message that is a list": b'{"kind":"K","apiVersion":"V","response":{"uid":"U","result":{"message":["a"]}}}',
+    "a number of objects": b'{"kind":"K","apiVersion":"V","response":{"uid":"U","result":{"status":"Success"},'
+    b'"convertedObjects":1}}',
+    "an object of objects": b'{"kind":"K","apiVersion":"V","response":{"uid":"U","result":{"status":"Success"},'
+    b'"convertedObjects":{"a":{}}}}',
+    "a response that is a list": b'{"kind":"K","apiVersion":"V","response":[]}',
+    "a kind that is a number": b'{"kind":1,"apiVersion":"V","response":{}}',
+    "broken text": b'{"kind":"K","apiVersion":"V","response":{"uid":"U","result":{"status":"Failure",'
+    b'"message":"\xff"}}}',
+}
+"""Bytes that a webhook may answer with, by the note that asks for them; K, V and U stand for what is expected."""
 
 
 def boxes(hook: HookServer) -> Any:
@@ -65,6 +82,12 @@ def convert(review: Any) -> Any:
     response = {"uid": request["uid"], "convertedObjects": made, "result": {"status": "Success"}}
     if "bytes" in notes:
         return Raw(b"this is not JSON")
+    for note in notes & MISSHAPEN.keys():
+        expected = {b'"K"': review["kind"], b'"V"': review["apiVersion"], b'"U"': request["uid"]}
+        body = MISSHAPEN[note]
+        for sign, text in expected.items():
+            body = body.replace(sign, json.dumps(text).encode())
+        return Raw(body)
     if "code" in notes:
         return Raw(b"out of order", 503, {"Content-Type": "text/plain"})
     for note in notes & SPOILED.keys():
@@ -185,6 +208,17 @@ CASES = cases_of(
                 post(V2, box2("b", note=note)),
             )
             for note in ("failure", "silence", "nothing", "uid", "bytes", "code", "name", "kind", "version", "labels")
+        ),
+        *(
+            case(
+                f"a webhook that answers with {note}",
+                post(V1, box(size=1, note=note)),
+                get(f"{V2}/a"),
+                get(V2),
+                get(f"{V1}/a"),
+                post(V2, box2("b", note=note)),
+            )
+            for note in MISSHAPEN
         ),
         case(
             "a webhook may annotate",

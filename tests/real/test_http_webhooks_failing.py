@@ -132,6 +132,12 @@ WARNED = {
     "one that no header can carry": ("fine", "not\nfine", "not\x00fine", "größe"),
     "long ones": tuple(f"{letter * 900} {letter}" for letter in "abcdef"),
     "very many": tuple(f"warning {number} " + "w" * 240 for number in range(30)),
+    "as many as fit": tuple(f"{number:03} " + "w" * 252 for number in range(16)),
+    "one more than fit": tuple(f"{number:03} " + "w" * 252 for number in range(17)),
+    "more than a hundred": tuple(f"warning {number}" for number in range(150)),
+    "more than a thousand": tuple(f"{number:03x}!" for number in range(2000)),
+    "runes of several bytes": tuple(f"{number:03}" + "ü" * 300 for number in range(30)),
+    "a line feed that is cut off": ("a" * 300 + "\n", "b" * 5000, "c" * 300 + "\x01", "d\x01"),
 }
 
 

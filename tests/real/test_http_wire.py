@@ -80,10 +80,6 @@ SENT = {
     "chunked twice": post(CHUNKED + CHUNKED, "0\r\n\r\n"),
     "chunks in HTTP/1.0": post(CHUNKED + "Content-Length: 2\r\n", "{}", "1.0"),
     "chunks with extras": post(CHUNKED, "2;x=y\r\n{}\r\n0\r\nX: y\r\n\r\n"),
-    "a chunk's size and a bare line feed": post(CHUNKED, "2\n{}\r\n0\r\n\r\n"),
-    "a chunk's size that is none": post(CHUNKED, "zz\r\n{}\r\n0\r\n\r\n"),
-    "a chunk without a size": post(CHUNKED, "\r\n{}\r\n0\r\n\r\n"),
-    "a chunk that goes on": post(CHUNKED, "2\r\n{}xx0\r\n\r\n"),
     "a forbidden trailer": post("Trailer: Content-Length\r\n" + CHUNKED, "2\r\n{}\r\n0\r\n\r\n"),
     "an unknown expectation": post("Expect: cake\r\nContent-Length: 2\r\n", "{}"),
     "a newline after a body": post("Content-Length: 2\r\n", "{}\r\n") + get(HOST + TOKEN + "Connection: close\r\n"),
@@ -149,6 +145,25 @@ def _seen(got: bytes) -> list[bytes]:
         elif not re.fullmatch(rb"[A-Za-z-]+: .*", line):
             seen.append(line)
     return seen
+
+
+BROKEN = {
+    "a chunk's size and a bare line feed": "2\n{}\r\n0\r\n\r\n",
+    "a chunk's size that is none": "zz\r\n{}\r\n0\r\n\r\n",
+    "a chunk without a size": "\r\n{}\r\n0\r\n\r\n",
+    "a chunk that goes on": "2\r\n{}xx0\r\n\r\n",
+    "a chunk's size beyond counting": "fffffffffffffffff\r\n{}",
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_broken_chunks_are_the_clients_error(both: Both, name: str) -> None:
+    """The same words as from a real server, which calls it an error of its own; and both close the connection."""
+    real, ours = both.on_each(lambda server: exchange(server, post(CHUNKED, BROKEN[name])))
+    assert b'"code":500' in real[-1], "if this changes, so can ours"
+    assert ours[-1] == real[-1].replace(b'"code":500', b'"reason":"BadRequest","code":400')
+    assert ours[0] == b"HTTP/1.1 400 Bad Request"
+    assert ours[1:-1] == real[1:-1]
 
 
 @pytest.mark.parametrize("name", SENT)

@@ -85,7 +85,7 @@ def decode_token(kind: Kind, namespace: str, text: str) -> Position | status.Api
         return _bad_token(f"{_BAD_TOKEN}: illegal base64 data at input byte {_first_bad_byte(text)}")
     try:
         token = msgspec.json.decode(data, type=_Token)
-    except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
         return _bad_token(f"{_BAD_TOKEN}: {problem}")
     if token.v != _TOKEN_VERSION:
         return _bad_token(f"{_BAD_TOKEN}: server does not recognize this encoded version {token.v}")

@@ -6,7 +6,7 @@ What the columns of a Table are is said in ``apiserver/tables/``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -50,7 +50,7 @@ def answer(call: Call, code: int, body: Body) -> Response:
     return Response(code, render(call.output, body), call.output.media_type, headers)
 
 
-def refuse(error: status.ApiError, output: Output | None = None, warnings: Sequence[str] = ()) -> Response:
+def refuse(error: status.ApiError, output: Output | None = None, warnings: Iterable[str] = ()) -> Response:
     """An error is never converted to a Table, but it does follow the encoding."""
     output = Output() if output is None else Output(output.error_media_type, pretty=output.pretty)
     headers = warning_headers(warnings)

@@ -1,32 +1,44 @@
-"""Warnings as headers. All together they stay short enough for any client: too much text, and each is cut."""
+"""Warnings as headers, by the rule of kube-apiserver: while all together have at most 4,096 characters they are sent as
+they are; from the first that is too much on each is cut to 256, and none follows once 4,096 are reached."""
 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Final
 
 _MAX_TOTAL: Final = 4 * 1024
 _MAX_EACH_WHEN_CUT: Final = 256
 
 
-def warning_headers(warnings: Sequence[str]) -> tuple[tuple[str, str], ...]:
+def warning_headers(warnings: Iterable[str]) -> tuple[tuple[str, str], ...]:
     """Texts that a header cannot carry are left out. Lengths are counted in characters."""
-    fit = [text for text in warnings if text and not any(unicodedata.category(each) == "Cc" for each in text)]
-    if sum(map(len, fit)) > _MAX_TOTAL:
-        fit = _cut(fit)
-    return tuple(("Warning", f"299 - {_quoted(text)}") for text in fit)
+    return tuple(("Warning", f"299 - {_quoted(text)}") for text in _kept(warnings))
 
 
-def _cut(texts: list[str]) -> list[str]:
+def _kept(warnings: Iterable[str]) -> list[str]:
+    given: list[str] = []
     kept: list[str] = []
-    total = 0
-    for text in texts:
-        if total >= _MAX_TOTAL:
+    total, cutting = 0, False
+    for text in warnings:
+        if cutting and total >= _MAX_TOTAL:
             break
-        kept.append(text[:_MAX_EACH_WHEN_CUT])
-        total += len(kept[-1])
+        given.append(text)
+        shown = text[:_MAX_EACH_WHEN_CUT] if cutting else text
+        if not _is_fit(shown):
+            continue
+        if cutting or total + len(shown) <= _MAX_TOTAL:
+            kept.append(shown)
+            total += len(shown)
+        else:
+            # All that was given so far is sent, cut: it may be more than 4,096 characters by this last text.
+            kept = [each for given_text in given if _is_fit(each := given_text[:_MAX_EACH_WHEN_CUT])]
+            total, cutting = sum(map(len, kept)), True
     return kept
+
+
+def _is_fit(text: str) -> bool:
+    return bool(text) and not any(unicodedata.category(each) == "Cc" for each in text)
 
 
 def _quoted(text: str) -> str:

@@ -15,6 +15,7 @@ import msgspec
 from headgate.apiserver.access.defaults.reconcile import Step
 from headgate.apiserver.kinds.builtin import BUILTIN
 from headgate.client.transport import Request, Response, Transport
+from headgate.kube import wire_json
 from headgate.kube.schema import GroupVersionKind
 
 Object = dict[str, Any]
@@ -37,7 +38,7 @@ async def bring_up_to_date(
         if not answer.ok:
             await _write(client, "POST", expected)
             return
-        step = reconcile(msgspec.json.decode(answer.body), expected)
+        step = reconcile(wire_json.decode(answer.body), expected)
         if step.what == "update":
             await _write(client, "PUT", step.obj)
         elif step.what == "recreate":

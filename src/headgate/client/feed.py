@@ -10,6 +10,7 @@ from headgate.client import picking
 from headgate.client.known import Identity
 from headgate.client.outcome import message_of, retry_after_s
 from headgate.client.transport import Response
+from headgate.kube import wire_json
 
 Object = dict[str, Any]
 
@@ -35,8 +36,8 @@ class _Page(msgspec.Struct):
     items: list[msgspec.Raw] | None = None
 
 
-_decode_line: Final = msgspec.json.Decoder(_Line).decode
-_decode_page: Final = msgspec.json.Decoder(_Page).decode
+_decode_line: Final = wire_json.Decoder(_Line).decode
+_decode_page: Final = wire_json.Decoder(_Page).decode
 _decode_whole: Final = picking.decoder()
 _UNFIT: Final = (msgspec.DecodeError, KeyError, TypeError, AttributeError)
 
@@ -46,7 +47,7 @@ def parse_event(path: str, line: bytes, decode: picking.Decode) -> tuple[str, Ob
     try:
         event = _decode_line(line)
         if event.type == "ERROR":
-            status = msgspec.json.decode(event.object)
+            status = wire_json.decode(event.object)
             code = status.get("code")
             raise Trouble(
                 code if isinstance(code, int) else UNREADABLE, f"the watch on {path} ended: {status.get('message', '')}"

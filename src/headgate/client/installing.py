@@ -15,6 +15,7 @@ import msgspec
 from headgate.client.outcome import message_of
 from headgate.client.transport import Request, Response, encode_query
 from headgate.client.writes import ACCEPT, create
+from headgate.kube import wire_json
 from headgate.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, Resource
 
 Object = dict[str, Any]
@@ -98,4 +99,4 @@ def _is_served(answer: Response) -> bool:
 
 
 def _read(answer: Response) -> Object:
-    return msgspec.json.decode(answer.body, type=Object)
+    return wire_json.Decoder(Object).decode(answer.body)

@@ -15,9 +15,9 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
-import yaml
 
 from headgate.client.credentials.plugin import Plugin, read_plugin
+from headgate.kube.yaml_text import decode_yaml
 
 Object = dict[str, Any]
 
@@ -97,10 +97,11 @@ def merge(sources: Iterable[Source]) -> Object | str:
 
 
 def _parse(source: Source) -> Object | str:
-    try:
-        config = yaml.load(source.text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except yaml.YAMLError as error:
-        return f"{source.name} is not YAML: {' '.join(str(error).split())}"
+    # Not by yaml.load, which overflows the stack of the process at some ten thousand levels.
+    parsed = decode_yaml(source.text.encode("utf-8", "surrogatepass"))
+    if parsed.error is not None:
+        return f"{source.name} is not YAML: {' '.join(parsed.error.split())}"
+    config = parsed.value
     if config is None:
         return {}
     return config if isinstance(config, dict) else f"{source.name} is not a mapping"

@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from headgate.client.transport import Response, Unreachable
+from headgate.kube import wire_json
 
 Object = dict[str, Any]
 
@@ -104,7 +105,7 @@ def _causes(status: Object) -> list[Object]:
 
 def _status(response: Response) -> Object:
     try:
-        status = msgspec.json.decode(response.body)
+        status = wire_json.decode(response.body)
     except msgspec.DecodeError:
         return {}
     return status if isinstance(status, dict) else {}

@@ -13,6 +13,8 @@ from typing import Any, Final, TypedDict
 
 import msgspec
 
+from headgate.kube import wire_json
+
 Object = dict[str, Any]
 Decode = Callable[[bytes | msgspec.Raw], Object]
 
@@ -31,7 +33,7 @@ def decoder(fields: Iterable[str] = ()) -> Decode:
 @cache
 def _decoder(fields: frozenset[str]) -> Decode:
     if not fields:
-        return msgspec.json.Decoder(Object).decode
+        return wire_json.Decoder(Object).decode
     tree: dict[str, Any] = {}
     for path in (*IDENTITY, *fields):
         inside = tree
@@ -39,7 +41,7 @@ def _decoder(fields: frozenset[str]) -> Decode:
         for parent in parents:
             inside = inside.setdefault(parent, {})
         inside[leaf] = {}
-    return msgspec.json.Decoder(_typed(tree)).decode
+    return wire_json.Decoder(_typed(tree)).decode
 
 
 def _typed(tree: dict[str, Any]) -> Any:

@@ -15,6 +15,7 @@ import msgspec
 from headgate.client.leases.record import FREE, Record, read_lease
 from headgate.client.outcome import message_of
 from headgate.client.transport import Request, Response
+from headgate.kube import wire_json
 from headgate.kube.resource import LEASES
 from headgate.kube.timestamps import parse_time
 
@@ -41,7 +42,7 @@ _CORE: Final = "/openapi/v3/api/v1"
 _GATES: Final = b'"schedulingGates"'
 _LOCKED: Final = (1, 30)
 _MISSING: Final = 404
-_decode_version: Final = msgspec.json.Decoder(_Version).decode
+_decode_version: Final = wire_json.Decoder(_Version).decode
 
 
 def knows_gates() -> Asking:
@@ -105,7 +106,7 @@ def _held(namespace: str, lease: str, taken: str, unseen: str, way_out: str, now
             f"{unseen}: the Lease {namespace}/{lease} "
             f"answered {answer.status}: {message_of(answer)}; let us read it, {way_out}, or say --takeover"
         )
-    record = read_lease(msgspec.json.decode(answer.body)).record
+    record = read_lease(wire_json.decode(answer.body)).record
     if record.holder == FREE or not _is_renewed(record, now_s):
         return ""
     held = f"which holds the Lease {namespace}/{lease}; stop it, {way_out}, or say --takeover"

@@ -10,6 +10,7 @@ import msgspec
 from headgate.client import picking
 from headgate.client.transport import Request, Response
 from headgate.client.writes import ACCEPT, JSON, PATCHES
+from headgate.kube import wire_json
 from headgate.owners import effects
 from headgate.owners.effects import Answer
 
@@ -47,6 +48,10 @@ class _Page(msgspec.Struct):
     items: list[msgspec.Raw] | None = None
 
 
+_decode_page: Final = wire_json.Decoder(_Page).decode
+_decode_object: Final = wire_json.Decoder(Object).decode
+
+
 def answer_of(effect: effects.Request, response: Response, now_s: float) -> Answer:
     try:
         return Answer(response.status, _body(effect, response), now_s)
@@ -61,9 +66,8 @@ def _body(effect: effects.Request, response: Response) -> Object:
             case effects.Get(fields=fields):
                 return picking.decoder(fields)(response.body)
             case effects.List(fields=fields):
-                items = msgspec.json.decode(response.body, type=_Page).items or ()
+                items = _decode_page(response.body).items or ()
                 return {"items": list(map(picking.decoder(fields), items))}
             case effects.DeleteCollection():
                 return {}
-    body: Object = msgspec.json.decode(response.body, type=dict)
-    return body
+    return _decode_object(response.body)

@@ -21,6 +21,7 @@ from headgate.capacity.settings import DEFAULTS, Settings
 from headgate.capacity.task import ANNOTATIONS
 from headgate.client.listing import Listed, Page, Refused, list_all
 from headgate.client.transport import Request, Response
+from headgate.kube import wire_json
 from headgate.kube.resource import NAMESPACES, PODS, Resource
 from headgate.scheduling.pod import Pod, read_pod
 from headgate.scheduling.shape import Shapes
@@ -31,7 +32,7 @@ Asking = Generator[Request, Response, Listed[Any] | Refused]
 
 FORBIDDEN: Final = 403
 _NOT_FOUND: Final = 404
-_decode: Final = msgspec.json.Decoder(Page[Wire]).decode
+_decode: Final = wire_json.Decoder(Page[Wire]).decode
 
 
 class Gap(msgspec.Struct, frozen=True):

@@ -21,12 +21,21 @@ OK = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
 
 
+def feed_in_pieces(answer: Answer, data: bytes, step: int) -> None:
+    for start in range(0, len(data), step):
+        answer.feed(data[start : start + step])
+
+
 def fed(data: bytes, step: int) -> Answer:
     answer = Answer()
     with contextlib.suppress(Garbled):
-        for start in range(0, len(data), step):
-            answer.feed(data[start : start + step])
+        feed_in_pieces(answer, data, step)
     return answer
+
+
+def feed_again(answer: Answer, data: bytes, times: int) -> None:
+    for _ in range(times):
+        answer.feed(data)
 
 
 def least_cpu_s(run: Callable[[], object]) -> float:
@@ -60,13 +69,14 @@ def test_an_answer_takes_time_in_proportion_to_its_bytes(name: str) -> None:
 def test_informational_answers_without_end_are_refused_and_not_kept() -> None:
     answer = Answer()
     with pytest.raises(Garbled, match="informational"):
-        for _ in range(1000):
-            answer.feed(b"HTTP/1.1 100 Continue\r\n\r\n")
+        feed_again(answer, b"HTTP/1.1 100 Continue\r\n\r\n", 1000)
 
 
 def test_an_informational_answer_before_the_answer_is_passed_over() -> None:
     answer = Answer()
-    data = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nX: y\r\n\r\n" + OK + b"Content-Length: 2\r\n\r\n{}"
+    data = (
+        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nX: y\r\n\r\n" + OK + b"Content-Length: 2\r\n\r\n{}"
+    )
     for byte in data:
         answer.feed(bytes([byte]))
     assert (answer.status, answer.body(), answer.keeps) == (200, b"{}", True)
@@ -74,27 +84,24 @@ def test_an_informational_answer_before_the_answer_is_passed_over() -> None:
 
 def test_a_whole_head_that_is_too_long_is_refused_however_it_comes() -> None:
     head = OK + b"a: " + b"b" * LONGEST_HEAD + b"\r\nContent-Length: 0\r\n\r\n"
-    for step in (len(head), 1000):
-        with pytest.raises(Garbled, match="longer than"):
-            answer = Answer()
-            for start in range(0, len(head), step):
-                answer.feed(head[start : start + step])
+    with pytest.raises(Garbled, match="longer than"):
+        Answer().feed(head)
+    with pytest.raises(Garbled, match="longer than"):
+        feed_in_pieces(Answer(), head, 1000)
 
 
 def test_trailers_without_end_are_refused() -> None:
     answer = Answer()
     answer.feed(CHUNKED + b"0\r\n")
     with pytest.raises(Garbled, match="trailers"):
-        for _ in range(100_000):
-            answer.feed(b"a: b\r\n")
+        feed_again(answer, b"a: b\r\n", 100_000)
 
 
 def test_an_answer_that_is_mostly_framing_is_refused() -> None:
     answer = Answer()
     answer.feed(CHUNKED)
     with pytest.raises(Garbled, match="framing"):
-        for _ in range(1000):
-            answer.feed(b"1;" + b"e" * 500 + b"\r\nx\r\n")
+        feed_again(answer, b"1;" + b"e" * 500 + b"\r\nx\r\n", 1000)
 
 
 def test_many_small_chunks_take_no_more_memory_than_their_bytes_on_the_wire() -> None:

@@ -140,3 +140,11 @@ def test_a_plugin_is_told_of_the_cluster_if_it_asks_and_found_beside_the_file_if
             "config": {"audience": "a"},
         },
     )
+
+
+def test_a_file_that_nests_without_end_is_refused_in_one_sentence() -> None:
+    for depth in (5_000, 200_000):
+        problem = read_access("[" * depth + "]" * depth)
+        assert isinstance(problem, str)
+        assert problem.startswith("kubeconfig is not YAML: ")
+        assert "exceeded max depth" in problem

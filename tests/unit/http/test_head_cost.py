@@ -142,7 +142,24 @@ def slow_fields(block: bytes) -> Fields | Refusal:
     return Fields(first, {name: tuple(each) for name, each in values.items() if len(each) > 1})
 
 
-PIECES = [b"a", b"B", b":", b": ", b" ", b"\t", b"\r\n", b"\n", b"\r", b"x: y\r\n", b"\x00", b"\xe9", b"(", b"a:b\n", b"\r\n ", b"\n\t"]
+PIECES = [
+    b"a",
+    b"B",
+    b":",
+    b": ",
+    b" ",
+    b"\t",
+    b"\r\n",
+    b"\n",
+    b"\r",
+    b"x: y\r\n",
+    b"\x00",
+    b"\xe9",
+    b"(",
+    b"a:b\n",
+    b"\r\n ",
+    b"\n\t",
+]
 
 
 @settings(max_examples=1000)

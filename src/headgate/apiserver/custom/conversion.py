@@ -17,7 +17,7 @@ from headgate.apiserver.kinds.kind import Kind
 from headgate.apiserver.messages import CallWebhooks, Effect, Moment, WebhookAnswer, WebhookCall
 from headgate.apiserver.webhooks import transport
 from headgate.apiserver.webhooks.hook import clean_url, decode_bundle, service_url
-from headgate.kube import errors
+from headgate.kube import codec, errors
 from headgate.kube.apply.naming import show_kind, stated_kind
 from headgate.kube.structural.defaulting import copy
 from headgate.kube.validation.labels import validate_labels
@@ -155,10 +155,10 @@ class Conversions:
 
     def _read(self, body: bytes) -> list[Any] | str:
         """The converted objects of a review, or why there are none."""
-        try:
-            review = msgspec.json.decode(body)
-        except msgspec.DecodeError as problem:
-            return str(problem)
+        parsed = codec.decode_json(body)  # which bounds the depth, too: what is converted is copied and compared
+        if parsed.error is not None:
+            return parsed.error
+        review = parsed.value
         if not isinstance(review, dict):
             return "the answer is not an object"
         wanted = f"apiextensions.k8s.io/{self._webhook.review_version}, Kind=ConversionReview"
@@ -173,9 +173,12 @@ class Conversions:
                 f"expected response.uid={errors.quote(self._uid)}, got {errors.quote(str(response.get('uid') or ''))}"
             )
         result = response.get("result") or {}
+        if not isinstance(result, dict) or not isinstance(result.get("message", ""), str):
+            return "response.result is not a Status"
         if result.get("status") != "Success":
             return result.get("message") or f"response.result.status was '{result.get('status', '')}', not 'Success'"
-        return response.get("convertedObjects") or []
+        converted = response.get("convertedObjects") or []
+        return converted if isinstance(converted, list) else "response.convertedObjects is not a list"
 
 
 def _key(obj: Object, api_version: str) -> tuple[bytes, str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
-from headgate.apiserver.http.limits import Limits
+from headgate.apiserver.http.limits import ORDINARY_HEAD_BYTES, Limits
 
 
 class Holder(Protocol):
@@ -27,6 +27,8 @@ class Accounts:
         self._limits: Final = limits
         self._holders: Final[dict[Holder, None]] = {}
         self._strangers: Final[dict[Holder, None]] = {}  # oldest first
+        self._heads: Final[dict[Holder, int]] = {}
+        self._heads_bytes = 0
         self._bodies: Final[dict[Holder, int]] = {}
         self._bodies_bytes = 0
         self._unsent: Final[dict[Holder, int]] = {}  # longest first
@@ -56,8 +58,25 @@ class Accounts:
     def leave(self, holder: Holder) -> None:
         self._holders.pop(holder, None)
         self._strangers.pop(holder, None)
+        self.head(holder, 0)
         self.body(holder, 0)
         self.reads_again(holder)
+
+    def head(self, holder: Holder, count: int) -> bool:
+        """It holds ``count`` bytes of a head that is not complete; whether all of them together are not too many.
+
+        A head of ordinary length always has room: clients that send long ones cannot crowd out the others.
+        """
+        excess = max(count - ORDINARY_HEAD_BYTES, 0)
+        before = self._heads.get(holder, 0)
+        if not excess and not before:
+            return True
+        self._heads_bytes += excess - before
+        if excess:
+            self._heads[holder] = excess
+        else:
+            del self._heads[holder]
+        return not excess or self._heads_bytes <= self._limits.heads_in_all_bytes
 
     def body(self, holder: Holder, count: int) -> bool:
         """It holds ``count`` bytes of a body that is not complete; whether all of them together are not too many."""

@@ -11,11 +11,14 @@ from typing import Final
 import msgspec
 
 MIB: Final = 1024 * 1024
+ORDINARY_HEAD_BYTES: Final = 16 * 1024
 
 
 class Limits(msgspec.Struct, frozen=True):
     head_bytes: int = MIB + 4096
     body_bytes: int = 3 * MIB
+    heads_in_all_bytes: int = 64 * MIB
+    """What all heads that are not complete yet may take together beyond their first :data:`ORDINARY_HEAD_BYTES`."""
     bodies_in_all_bytes: int = 256 * MIB
     """What all request bodies that are not complete yet may take together."""
     unsent_bytes: int = 256 * 1024
@@ -26,6 +29,8 @@ class Limits(msgspec.Struct, frozen=True):
     handshake_s: float = 10.0
     head_s: float = 32.0
     body_s: float = 60.0
+    body_silent_s: float = 30.0
+    """How long a client may be silent within a body."""
     stalled_s: float = 30.0
     """How long a client may take to read one piece."""
     idle_s: float = 180.0

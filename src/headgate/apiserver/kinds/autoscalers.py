@@ -24,6 +24,7 @@ from headgate.apiserver.kinds.metrics import (
     metric_to_v1,
     metric_to_v2,
 )
+from headgate.kube.json_text import decode_json
 
 Object = dict[str, Any]
 
@@ -171,10 +172,7 @@ def _annotation(value: Any) -> str:
 def _parsed(text: str | None) -> Any:
     if text is None:
         return None
-    try:
-        return msgspec.json.decode(text)
-    except msgspec.DecodeError:
-        return None
+    return decode_json(text.encode("utf-8", "surrogatepass")).value
 
 
 def _list_of_objects(text: str | None) -> list[Object] | None:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from headgate.kube import wire_json
 from headgate.kube.timestamps import parse_time
 
 Object = dict[str, Any]
@@ -94,7 +95,7 @@ def environment_of(plugin: Plugin, inherited: Mapping[str, str], authority: str 
 def read_printed(plugin: Plugin, output: bytes) -> Printed | str:
     """What the program printed; a string says what is wrong with that."""
     try:
-        printed = msgspec.json.decode(output)
+        printed = wire_json.decode(output)
     except msgspec.DecodeError as error:
         return f"{plugin.command} printed what is not JSON: {error}"
     if not isinstance(printed, dict) or printed.get("kind") != "ExecCredential":

@@ -13,8 +13,9 @@ import msgspec
 from headgate.client.gates.setters import find_setter
 from headgate.client.listing import ACCEPT, Page, Refused, list_all
 from headgate.client.transport import Request, Response
+from headgate.kube import wire_json
 
-_decode_message: Final = msgspec.json.Decoder(dict[str, Any])
+_decode_message: Final = wire_json.Decoder(dict[str, Any])
 
 
 class Gate(msgspec.Struct, frozen=True):
@@ -37,7 +38,7 @@ class _Pod(msgspec.Struct, frozen=True):
     spec: _Spec = _Spec()
 
 
-_decode_page: Final = msgspec.json.Decoder(Page[_Pod])
+_decode_page: Final = wire_json.Decoder(Page[_Pod])
 
 
 class GatedPod(msgspec.Struct, frozen=True):

@@ -17,6 +17,7 @@ from headgate.client.gates.census import GatedPod
 from headgate.client.listing import what_it_said
 from headgate.client.outcome import retry_after_s
 from headgate.client.transport import Request, Response, encode_query
+from headgate.kube import wire_json
 
 MANAGER: Final = "headgate"
 _ATTEMPTS: Final = 6
@@ -95,7 +96,7 @@ def removal(gate: str, pod: GatedPod, *, dry_run: bool = False) -> Request:
 
 def _gates_of(answer: Response) -> tuple[str, tuple[str, ...]]:
     try:
-        pod: dict[str, Any] = msgspec.json.decode(answer.body, type=dict)
+        pod: dict[str, Any] = wire_json.Decoder(dict).decode(answer.body)
         listed = (pod.get("spec") or {}).get("schedulingGates") or ()
         return str(pod["metadata"].get("uid")), tuple(str(each.get("name")) for each in listed)
     except (msgspec.DecodeError, AttributeError, KeyError, TypeError):

@@ -22,6 +22,7 @@ from headgate.client.leases.election import Ask, Election, Timing, Wait, Write
 from headgate.client.leases.record import Stored, lease_of, read_lease
 from headgate.client.outcome import message_of
 from headgate.client.transport import Request, Response, Transport, Unreachable
+from headgate.kube import wire_json
 from headgate.kube.resource import LEASES
 from headgate.kube.timestamps import format_micro_time
 
@@ -159,7 +160,7 @@ class Elector:
 
 def _stored(response: Response) -> Stored | None:
     try:
-        lease: Object = msgspec.json.decode(response.body, type=dict)
+        lease: Object = wire_json.Decoder(dict).decode(response.body)
     except msgspec.DecodeError:
         return None
     return read_lease(lease) if isinstance(lease.get("metadata"), dict) else None

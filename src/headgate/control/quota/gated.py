@@ -19,6 +19,7 @@ from headgate.jobs.gating import gate_of
 from headgate.jobs.kind import JobKind, at
 from headgate.jobs.names import QUEUE_NAME
 from headgate.jobs.workload import gates_of
+from headgate.kube import wire_json
 from headgate.kube.references import owner_references
 from headgate.kube.resource import DEPLOYMENTS, JOBS, PODS, REPLICA_SETS, STATEFUL_SETS, Resource
 from headgate.quota import names
@@ -39,7 +40,7 @@ KINDS: Final[dict[Resource, str]] = {
 CREATION: Final = "its Workload"
 ADMISSION: Final = "admission"
 
-_decode: Final = msgspec.json.Decoder(Page[Wire]).decode
+_decode: Final = wire_json.Decoder(Page[Wire]).decode
 
 
 class Gated(msgspec.Struct, frozen=True):

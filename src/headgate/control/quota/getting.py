@@ -9,13 +9,14 @@ import msgspec
 
 from headgate.client.listing import ACCEPT, Refused, what_it_said
 from headgate.client.transport import Request, Response
+from headgate.kube import wire_json
 from headgate.kube.resource import Resource
 
 Wire = dict[str, Any]
 
 _NOT_FOUND: Final = 404
 _FORBIDDEN: Final = 403
-_decode: Final = msgspec.json.Decoder(dict[str, Any]).decode
+_decode: Final = wire_json.Decoder(dict[str, Any]).decode
 
 
 def get(resource: Resource, what: str, namespace: str, name: str) -> Generator[Request, Response, Wire | Refused]:

@@ -22,7 +22,7 @@ from headgate.jobs.explaining import Absence, why_no_workload
 from headgate.jobs.kind import JobKind
 from headgate.jobs.names import COMPONENT, POD_GROUP_NAME
 from headgate.jobs.workload import prebuilt_name
-from headgate.kube import conditions
+from headgate.kube import conditions, wire_json
 from headgate.kube.references import owner_references
 from headgate.kube.resource import EVENTS, NAMESPACES, PODS
 from headgate.owners.families.pods import is_finished
@@ -31,7 +31,7 @@ from headgate.quota.names import QUOTA_RESERVED
 
 Wire = dict[str, Any]
 
-_decode_page: Final = msgspec.json.Decoder(Page[Wire]).decode
+_decode_page: Final = wire_json.Decoder(Page[Wire]).decode
 
 
 class Ending(msgspec.Struct, frozen=True):

@@ -17,6 +17,7 @@ from headgate.control.quota.survey import QuotaSurvey
 from headgate.jobs.ancestors import known_ancestors
 from headgate.jobs.explaining import Absence, why_no_workload_of_pod
 from headgate.jobs.pods.shape import group_of
+from headgate.kube import wire_json
 from headgate.kube.references import controller_of, owner_references
 from headgate.kube.resource import PODS
 from headgate.owners.families.pods import is_finished
@@ -24,7 +25,7 @@ from headgate.quota.account import Account, account_of
 
 Wire = dict[str, Any]
 
-_decode: Final = msgspec.json.Decoder(Page[Wire]).decode
+_decode: Final = wire_json.Decoder(Page[Wire]).decode
 
 
 class PodInquiry(msgspec.Struct, frozen=True):

@@ -16,6 +16,7 @@ import msgspec
 from headgate.client.listing import Page, Refused, list_all
 from headgate.client.transport import Request, Response
 from headgate.control.survey import FORBIDDEN, Gap, gap_of, list_at
+from headgate.kube import wire_json
 from headgate.kube.resource import NAMESPACES, Resource
 from headgate.quota.checks import is_check_active
 from headgate.quota.engine import Engine, Settings
@@ -30,7 +31,7 @@ from headgate.quota.kinds.names import (
 
 Wire = dict[str, Any]
 
-_decode: Final = msgspec.json.Decoder(Page[Wire]).decode
+_decode: Final = wire_json.Decoder(Page[Wire]).decode
 
 
 class QuotaSurvey(msgspec.Struct, frozen=True):

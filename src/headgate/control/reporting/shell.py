@@ -24,6 +24,7 @@ from headgate.client.informer import Applied, Event, Informer, Removed, Synced
 from headgate.client.outcome import Outcome, Verdict
 from headgate.client.transport import Transport
 from headgate.client.writer import Writer
+from headgate.kube import wire_json
 from headgate.kube.resource import PODS, Resource
 from headgate.kube.timestamps import format_time
 
@@ -182,7 +183,7 @@ class Reporter:
 
 def _status_in(body: bytes) -> dict[str, Any]:
     try:
-        found = msgspec.json.decode(body)
+        found = wire_json.decode(body)
     except msgspec.DecodeError:
         return {}
     status = found.get("status") if isinstance(found, dict) else None

@@ -9,11 +9,10 @@ from __future__ import annotations
 import base64
 from typing import Any, Final
 
-import msgspec
-
 from headgate.client import writes
 from headgate.client.transport import Request, Transport
 from headgate.control.webhooks.target import Target
+from headgate.kube import wire_json
 from headgate.quota.kinds.definitions import HEADGATE, MANAGED_BY, definitions, is_ours, serving_both
 
 Object = dict[str, Any]
@@ -41,4 +40,4 @@ def told(found: Object, target: Target, ca_bundle: bytes) -> Object | None:
 async def converts_itself(transport: Transport) -> bool:
     """Whether the server is ours: it has the conversion within (``cli/server.py``)."""
     answer = await transport.request(Request("GET", "/version", "", writes.ACCEPT))
-    return answer.ok and _OUR_SERVER in str(msgspec.json.decode(answer.body, type=dict[str, Any]).get("gitVersion"))
+    return answer.ok and _OUR_SERVER in str(wire_json.Decoder(dict[str, Any]).decode(answer.body).get("gitVersion"))

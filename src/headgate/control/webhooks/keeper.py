@@ -27,6 +27,7 @@ from headgate.control.webhooks.certificates import TYPE, Kept, settled
 from headgate.control.webhooks.configurations import MUTATING, NAME, VALIDATING, desired, is_right, made, repaired
 from headgate.control.webhooks.conversions import NAMES, SELECTOR, converts_itself, told
 from headgate.control.webhooks.target import Target
+from headgate.kube import wire_json
 from headgate.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, Resource
 
 Object = dict[str, Any]
@@ -174,7 +175,7 @@ class Keeper:
             return None
         if not answer.ok:
             raise Setback(f"{resource.plural} {name} cannot be read: {answer.status}: {message_of(answer)}")
-        found: Object = msgspec.json.decode(answer.body)
+        found: Object = wire_json.decode(answer.body)
         return found
 
     async def _put(self, resource: Resource, namespace: str, found: Object | None, wanted: Object) -> None:

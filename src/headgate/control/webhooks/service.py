@@ -23,6 +23,7 @@ from headgate.control.webhooks.certificates import Kept
 from headgate.control.webhooks.keeper import Keeper, Setback
 from headgate.control.webhooks.shell import WebhookServer
 from headgate.control.webhooks.target import Target
+from headgate.kube import wire_json
 from headgate.kube.resource import NAMESPACES, Resource
 
 Say = Callable[[str], None]
@@ -124,4 +125,4 @@ def who_am_i() -> Generator[Request, Response, str]:
     answer = yield Request("POST", path, "", writes.JSON, msgspec.json.encode(body))
     if not answer.ok:
         return ""
-    return str(msgspec.json.decode(answer.body)["status"]["userInfo"].get("username", ""))
+    return str(wire_json.decode(answer.body)["status"]["userInfo"].get("username", ""))

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import aiohttp
-import msgspec
 from aiohttp import web
 
 from headgate.admission.book import WATCHED, Book, Key, Reading, watched
@@ -33,6 +32,7 @@ from headgate.client.transport import Transport, Unreachable
 from headgate.client.writes import ACCEPT
 from headgate.control.webhooks import conversions
 from headgate.control.webhooks.certificates import Kept
+from headgate.kube import wire_json
 from headgate.kube.resource import Resource
 from headgate.quota.kinds import review
 
@@ -223,7 +223,7 @@ class WebhookServer:
         except Unreachable:
             return None
         if answer.ok:
-            found: Object = msgspec.json.decode(answer.body)
+            found: Object = wire_json.decode(answer.body)
             return found
         if len(self._absent) >= _MOST_ABSENT:
             self._absent.clear()

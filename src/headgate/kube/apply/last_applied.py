@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import msgspec
-
 from headgate.kube.apply.check import check
 from headgate.kube.apply.compare import compare
 from headgate.kube.apply.owned import owned_fields
 from headgate.kube.apply.paths import json_text
 from headgate.kube.apply.sets import FieldSet, difference
 from headgate.kube.apply.versions import Object, Versions
+from headgate.kube.json_text import decode_json
 
 KUBECTL: Final = "kubectl"
 ANNOTATION: Final = "kubectl.kubernetes.io/last-applied-configuration"
@@ -34,10 +33,7 @@ def fields_of(versions: Versions, live: Object) -> FieldSet | None:
     text = _annotations(live).get(ANNOTATION)
     if not text:
         return None
-    try:
-        applied = msgspec.json.decode(text)
-    except msgspec.DecodeError:
-        return None
+    applied = decode_json(text.encode("utf-8", "surrogatepass")).value
     if not isinstance(applied, dict) or applied.get("apiVersion") != versions.api_version or not applied.get("kind"):
         return None
     shape = versions.shape

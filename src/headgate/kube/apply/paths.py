@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from headgate.kube.errors import quote
 from headgate.kube.integers import read_integer
+from headgate.kube.json_syntax import MAX_DEPTH
 
 SELF: Final = "."  # inside a node: the node itself is in the set, beside some of its children
 IGNORED: Final = ""  # what canonical() says of an element of a kind that this version does not know
@@ -92,6 +93,8 @@ def _refuse_constant(text: str) -> Any:
 
 
 def _read(text: str) -> Any:
+    if text.count("[") + text.count("{") > MAX_DEPTH:  # reading, writing and ranking it would recurse as deeply
+        raise ValueError("the element of a path nests too deeply")
     return json.loads(text, object_pairs_hook=_Pairs, parse_int=_read_int, parse_constant=_refuse_constant)
 
 

@@ -92,6 +92,8 @@ def _json_problem(encoded: str) -> str:
         value = json.loads(text)
     except (binascii.Error, UnicodeDecodeError):
         return "invalid character"
+    except RecursionError:
+        return "exceeded max depth"
     except ValueError as problem:
         at = getattr(problem, "pos", 0)
         if at >= len(text):

@@ -79,6 +79,7 @@ class Connection:
         self._keep_alive = True
         self._whole = True  # nothing of the request being answered is still to come
         self._last = False  # the client sends no more
+        self._body_ends_s = 0.0
         self._advancing = False
         self._rest = memoryview(b"")  # of the answer being sent
         self._stream: Stream | None = None
@@ -143,6 +144,7 @@ class Connection:
             self._line.hold_input(True)
 
     def _take(self, got: Arrived | BadBody | Refusal) -> None:
+        self._hub.accounts.head(self._line, 0)
         if self._phase == "body":
             self._hub.accounts.body(self._line, 0)
         match got:
@@ -150,7 +152,8 @@ class Connection:
                 self._line.write(got.answer())
                 self._line.close(linger=True)
             case BadBody(head, problem):
-                self._refuse(head, views.refuse(status.unknown_error(problem)))
+                # A real server calls this its own error (500), which is what clients and alerts take it for.
+                self._refuse(head, views.refuse(status.bad_request(problem)))
             case Arrived():
                 self._begin(got)
 
@@ -162,16 +165,21 @@ class Connection:
             if self._reader.buffered and self._phase == "idle":
                 self._phase = "head"
                 self._line.wait(limits.head_s)
+            if not self._hub.accounts.head(self._line, self._reader.buffered):
+                self._line.close()
         else:
+            now_s = self._loop.time()
             if self._phase != "body":
                 self._phase, self._head = "body", head
-                self._line.wait(limits.body_s)
+                self._body_ends_s = now_s + limits.body_s
                 if self._hub.endpoint.user_of(self._request(head, b"")) is None:
                     # Nobody fills memory with a body that would not be looked at; the refusal needs none.
                     self._begin(Arrived(head, b"", whole=False))
                     return
                 if head.expects_continue:
                     self._line.write(answers.CONTINUE)
+            # A real server waits for a body for ever. Here it has so long in all, and so long between two pieces.
+            self._line.wait(max(min(limits.body_silent_s, self._body_ends_s - now_s), 0.0))
             if not self._hub.accounts.body(self._line, self._reader.buffered):
                 self._refuse(head, _TOO_MANY)
 

@@ -25,7 +25,7 @@ def read_tolerations(text: str) -> list[Object] | str:
     """A returned text is the error."""
     try:
         value = msgspec.json.decode(text)
-    except msgspec.DecodeError as problem:
+    except (msgspec.DecodeError, RecursionError) as problem:
         return complaint(text.encode("utf-8", "surrogatepass")) or str(problem)
     if value is None:
         return []

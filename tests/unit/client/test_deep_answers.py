@@ -1,0 +1,125 @@
+"""Answers of an API server, or of a plugin, that nest deeper than Python's decoder goes: everything else is still read.
+
+kube-apiserver takes ten thousand levels, for example in the ``fieldsV1`` of a pod: who may create one pod must not be
+able to stop those who watch all pods.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate.client import picking
+from headgate.client.credentials.plugin import Plugin, Printed, read_printed
+from headgate.client.feed import Trouble, parse_event, parse_page
+from headgate.client.outcome import message_of
+from headgate.client.transport import Response
+from headgate.kube import wire_json
+
+DEEP = '{"f:a":' * 9_000 + "{}" + "}" * 9_000
+
+
+def item(name: str, fields: str = "{}") -> str:
+    metadata = (
+        f'{{"name":"{name}","namespace":"a","uid":"u","resourceVersion":"1","managedFields":[{{"fieldsV1":{fields}}}]}}'
+    )
+    return f'{{"metadata":{metadata},"spec":{{"nodeName":"n"}}}}'
+
+
+DECODERS: list[picking.Decode] = [picking.decoder(), picking.decoder(("spec.nodeName",))]
+
+
+@pytest.mark.parametrize("decode", DECODERS)
+def test_one_deep_object_hides_no_other_in_a_list(decode: picking.Decode) -> None:
+    body = f'{{"metadata":{{"resourceVersion":"9"}},"items":[{item("a")},{item("b", DEEP)},{item("c")}]}}'
+    items, _, revision = parse_page("/pods", body.encode(), decode)
+    assert [(wire["metadata"]["name"], wire["spec"]["nodeName"]) for wire, _ in items] == [
+        ("a", "n"),
+        ("b", "n"),
+        ("c", "n"),
+    ]
+    assert revision == "9"
+
+
+@pytest.mark.parametrize("decode", DECODERS)
+def test_an_event_of_a_deep_object_is_read(decode: picking.Decode) -> None:
+    line = f'{{"type":"ADDED","object":{item("a", DEEP)}}}'.encode()
+    kind, wire, identity = parse_event("/pods", line, decode)
+    assert (kind, wire["spec"]["nodeName"], identity.key) == ("ADDED", "n", ("a", "a"))
+
+
+def test_a_deep_line_that_is_no_event_is_trouble() -> None:
+    for line in (DEEP, "[" * 200_000, f'{{"type":"ERROR","object":{DEEP}}}'):
+        with pytest.raises(Trouble):
+            parse_event("/pods", line.encode(), picking.decoder())
+
+
+def test_a_deep_refusal_has_its_message() -> None:
+    response = Response(500, {}, f'{{"message":"no","details":{DEEP}}}'.encode())
+    assert message_of(response) == "no"
+
+
+def test_what_a_plugin_prints_may_be_deep() -> None:
+    plugin = Plugin("client.authentication.k8s.io/v1", "program")
+    said = f'{{"kind":"ExecCredential","apiVersion":"{plugin.version}","spec":{DEEP},"status":{{"token":"t"}}}}'
+    assert read_printed(plugin, said.encode()) == Printed("t")
+    assert read_printed(plugin, b"[" * 200_000) == "program printed what is not JSON: Input data was truncated"
+
+
+def levels(value: Any) -> int:
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    return 0 if inside is None else 1 + max(map(levels, inside), default=0)
+
+
+def cut(value: Any, depth: int) -> Any:
+    if isinstance(value, dict | list) and not depth:
+        return None
+    if isinstance(value, dict):
+        return {name: cut(inner, depth - 1) for name, inner in value.items()}
+    return [cut(inner, depth - 1) for inner in value] if isinstance(value, list) else value
+
+
+DOCUMENTS = st.recursive(
+    st.none() | st.integers() | st.text(alphabet='ab"\\[]{}ü', max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(alphabet='a"[{', max_size=2), inner, max_size=3)
+    ),
+    max_leaves=20,
+)
+
+
+@given(DOCUMENTS, st.integers(min_value=1, max_value=4), st.booleans())
+def test_what_lies_deeper_is_null_and_all_else_is_as_it_was(document: Any, depth: int, indented: bool) -> None:
+    text = json.dumps(document, indent=1 if indented else None).encode()
+    kept = msgspec.json.decode(wire_json.shallow(text, depth))
+    assert kept == cut(document, depth)
+    assert levels(kept) <= depth
+
+
+def test_a_deep_document_takes_time_in_proportion_to_its_bytes() -> None:
+    def least_cpu_s(run: Callable[[], object]) -> float:
+        spent = []
+        for _ in range(3):
+            before = time.thread_time()
+            run()
+            spent.append(time.thread_time() - before)
+        return min(spent)
+
+    for shape in (
+        lambda n: b"[" * n + b"]" * n,
+        lambda n: b"[" * 300 + b"[]," * n + b"1" + b"]" * 300,
+        lambda n: b'["' * n,
+    ):
+        small, large = shape(50_000), shape(200_000)
+        before, after = (
+            least_cpu_s(lambda s=small: wire_json.shallow(s)),
+            least_cpu_s(lambda s=large: wire_json.shallow(s)),
+        )
+        assert after < before * 4 * 2
