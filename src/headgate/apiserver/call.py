@@ -23,6 +23,7 @@ from headgate.kube.strategy import Context, Strategy
 
 Object = dict[str, Any]
 
+APPLY_TYPE: Final = "application/apply-patch"
 _LONGEST_WRITE_S: Final = 34.0
 _LONGEST_SWEEP_S: Final = 60.0  # many objects are deleted by one request
 
@@ -82,6 +83,11 @@ class Call:
     def manager(self) -> str:
         """Who owns the fields of this write when no ``fieldManager`` is named: the client program."""
         return manager_name("", self.request.header("user-agent"))
+
+    @property
+    def applies(self) -> bool:
+        """Whether this is a server-side apply."""
+        return self.request.method == "PATCH" and self.request.header("content-type").startswith(APPLY_TYPE)
 
     @property
     def time_left_s(self) -> float:

@@ -24,6 +24,7 @@ from headgate.apiserver import (
     reading,
     reviews,
     routes,
+    sizes,
     updating,
     views,
     watching,
@@ -44,6 +45,7 @@ from headgate.apiserver.subresources import binding, eviction, scale, token
 from headgate.apiserver.warning_headers import warning_headers
 from headgate.apiserver.watching import Watch
 from headgate.kube import errors, names, status
+from headgate.kube.structural.defaulting import TooManyDefaults
 
 Answering = Generator[Effect, Any, "Response | Watch"]
 Verb = Callable[[Call], Generator[Effect, Any, Response]]
@@ -159,6 +161,13 @@ def _has_table(info: RequestInfo, kind: Kind) -> bool:
 
 def _act(call: Call) -> Answering:
     """Execute the verb of the request, once the path offers it and the form of the answer is known."""
+    try:
+        return (yield from _act_within_bounds(call))
+    except TooManyDefaults:
+        return views.refused(call, sizes.too_large())
+
+
+def _act_within_bounds(call: Call) -> Answering:
     info, kind = call.info, call.kind
     if kind.deprecated:
         call.warn(kind.deprecated)

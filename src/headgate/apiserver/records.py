@@ -160,6 +160,11 @@ def gather(api: Api, kind: Kind, items: Sequence[Item]) -> None:
         raise Unconverted(missing, kind.api_version)
 
 
+def is_revived(kind: Kind, item: Item) -> bool:
+    """Whether the object is served otherwise than it is stored: in another version, or by a later schema."""
+    return kind.form is not None and item.revision <= kind.form.since
+
+
 def serve(api: Api, kind: Kind, item: Item) -> bytes:
     """What a GET of ``item`` answers in the version of ``kind``."""
     if kind.form is not None:

@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 import yaml
 
-from headgate.apiserver import records
+from headgate.apiserver import records, sizes
 from headgate.apiserver.call import Call
 from headgate.apiserver.kinds.kind import Kind
 from headgate.apiserver.messages import Response
@@ -109,15 +109,30 @@ def item_answer(call: Call, code: int, item: Item) -> Response:
 def list_answer(call: Call, items: Sequence[Item], list_meta: Object) -> Response:
     records.gather(call.api, call.kind, items)
     if call.output.view == "object":
-        return answer(call, 200, _plain_list(call, items, list_meta))
-    objects = [records.load(call.api, call.kind, item) for item in items]
+        plain = _plain_list(call, items, list_meta)
+        return refused(call, plain) if isinstance(plain, status.ApiError) else answer(call, 200, plain)
+    objects = _loaded(call, items)
+    if isinstance(objects, status.ApiError):
+        return refused(call, objects)
     converted = _converted(call, objects, list_meta, single=False)
     if isinstance(converted, status.ApiError):
         return refused(call, converted)
     return answer(call, 200, converted)
 
 
-def _plain_list(call: Call, items: Sequence[Item], list_meta: Object) -> list[bytes]:
+def _loaded(call: Call, items: Sequence[Item]) -> list[Object] | status.ApiError:
+    objects: list[Object] = []
+    grown = 0
+    for item in items:
+        objects.append(records.load(call.api, call.kind, item))
+        if records.is_revived(call.kind, item):
+            grown += max(len(_encoder.encode(objects[-1])) - len(item.data), 0)
+            if grown > sizes.MOST_GROWN_BYTES:
+                return sizes.list_too_large()
+    return objects
+
+
+def _plain_list(call: Call, items: Sequence[Item], list_meta: Object) -> list[bytes] | status.ApiError:
     """Items of a typed list carry no type of their own: cut it off the stored bytes."""
     if call.kind.form is not None:
         return _custom_list(call, items, list_meta)
@@ -134,11 +149,18 @@ def _plain_list(call: Call, items: Sequence[Item], list_meta: Object) -> list[by
     return [head, _encoder.encode(list_meta), b',"items":[', *pieces, b"]}"]
 
 
-def _custom_list(call: Call, items: Sequence[Item], list_meta: Object) -> list[bytes]:
+def _custom_list(call: Call, items: Sequence[Item], list_meta: Object) -> list[bytes] | status.ApiError:
     """Custom objects say their type in lists, too; so does the list, in the order of its keys."""
+    served: list[bytes] = []
+    grown = 0
+    for item in items:
+        served.append(records.serve(call.api, call.kind, item))
+        grown += max(len(served[-1]) - len(item.data), 0)
+        if grown > sizes.MOST_GROWN_BYTES:
+            return sizes.list_too_large()
     return [
         b'{"apiVersion":"%s","items":[' % call.kind.api_version.encode(),
-        b",".join(records.serve(call.api, call.kind, item) for item in items),
+        b",".join(served),
         b'],"kind":"%s","metadata":' % call.kind.list_kind.encode(),
         _encoder.encode({"continue": "", **list_meta}),
         b"}",

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from headgate.apiserver import admission, quota, records, revisions
+from headgate.apiserver import admission, quota, records, revisions, sizes
 from headgate.apiserver.access import escalation
 from headgate.apiserver.call import Call
 from headgate.apiserver.custom import upkeep
@@ -117,9 +117,11 @@ def _create_once(call: Call, obj: Object, dry_run: bool) -> Steps:
         return ending
     if dry_run:
         return Written(prepared, created=True)
-    stored = stage(call, kind, prepared)
-    failure = yield from commit(stored.revision)
-    return failure or Written(stamped(prepared, stored), created=True, item=stored)
+    stored = _stage_bounded(call, prepared)
+    if isinstance(stored, status.ApiError):
+        return stored
+    failure = yield from commit(stored.item.revision)
+    return failure or Written(stamped(stored.obj, stored.item), created=True, item=stored.item)
 
 
 def _already_exists(call: Call, present: Item) -> status.ApiError:
@@ -185,9 +187,34 @@ def _is_beaten(call: Call, new: Object, old: Object | None) -> bool:
     return any(thing in taken for thing in strategy.holds(new) if thing not in own)
 
 
+class _Staged(msgspec.Struct, frozen=True):
+    obj: Object
+    item: Item
+
+
+def _stage_bounded(call: Call, obj: Object) -> _Staged | status.ApiError:
+    """Stage what a client wrote, unless it is too large to be stored.
+
+    Nothing that is too large reaches the store, so no commit can fail because of it. As kube-apiserver does, an object
+    that is too large with the owners of its fields is stored without them, except by apply, which lives by them.
+    """
+    api, kind = call.api, call.kind
+    item = records.make_item(api, kind, obj, api.store.next_revision())
+    refusal = sizes.refusal(kind, item)
+    if refusal is not None and "managedFields" in obj["metadata"] and not call.applies:
+        metadata = {name: value for name, value in obj["metadata"].items() if name != "managedFields"}
+        obj = {**obj, "metadata": metadata}
+        item = records.make_item(api, kind, obj, api.store.next_revision())
+        refusal = sizes.refusal(kind, item)
+    return refusal or _Staged(obj, _stage(call, kind, item))
+
+
 def stage(call: Call, kind: Kind, obj: Object, *, delete: bool = False) -> Item:
-    revision = call.api.store.next_revision()
-    item = records.make_item(call.api, kind, obj, revision)
+    """Stage what the server itself makes of an object that is stored: a mark, a condition, the end."""
+    return _stage(call, kind, records.make_item(call.api, kind, obj, call.api.store.next_revision()), delete=delete)
+
+
+def _stage(call: Call, kind: Kind, item: Item, *, delete: bool = False) -> Item:
     change = call.api.store.stage(item, delete=delete)
     quota.settle(call.api, change, call.info.subresource, call.now)
     if kind.resource == upkeep.DEFINITIONS or (delete and kind.form is not None):
@@ -258,17 +285,19 @@ def _replace(call: Call, new: Object, old: Object, item: Item, dry_run: bool) ->
     if _completes_deletion(new, old):
         if dry_run:
             return Written(new, deleted=True)
-        staged = stage(call, kind, old, delete=True)
-        failure = yield from commit(staged.revision)
+        ended = stage(call, kind, old, delete=True)
+        failure = yield from commit(ended.revision)
         return failure or Written(new, deleted=True)
     if new == old:
         failure = None if dry_run else (yield from commit(item.revision))
         return failure or Written(new)
     if dry_run:
         return Written(new)
-    staged = stage(call, kind, new)
-    failure = yield from commit(staged.revision)
-    return failure or Written(stamped(new, staged), item=staged)
+    staged = _stage_bounded(call, new)
+    if isinstance(staged, status.ApiError):
+        return staged
+    failure = yield from commit(staged.item.revision)
+    return failure or Written(stamped(staged.obj, staged.item), item=staged.item)
 
 
 def _completes_deletion(new: Object, old: Object) -> bool:

@@ -24,6 +24,7 @@ from headgate.kube.yaml_scalars import BadScalar, key_text, resolve
 
 MAX_NODES: Final = 50_000
 MAX_ALIASED_NODES: Final = 50_000
+_NODE_BYTES: Final = 64  # a longer text counts as several nodes when it is repeated by aliases
 
 _MERGE_TAG: Final = "tag:yaml.org,2002:merge"
 _BINARY_TAG: Final = "tag:yaml.org,2002:binary"
@@ -162,7 +163,8 @@ class _Builder:
             value = resolve(event.tag or "", event.value)
         if isinstance(value, float) and not math.isfinite(value) and not self._expects_key():
             raise BadScalar(f"json: unsupported value: {'NaN' if math.isnan(value) else f'{value:+}'.title()}")
-        self._add(value, whole(value) if isinstance(value, float) else value, event.anchor, line, 1, 0)
+        size = 1 + len(event.value) // _NODE_BYTES
+        self._add(value, whole(value) if isinstance(value, float) else value, event.anchor, line, size, 0)
 
     def _expects_key(self) -> bool:
         return bool(self._open) and isinstance(self._open[-1].value, dict) and self._open[-1].key is _NO_KEY

@@ -8,11 +8,13 @@ ready to send; what selectors ask about (labels, fields) stands beside it, compu
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NewType
+from typing import Final, NewType
 
 import msgspec
 
 Revision = NewType("Revision", int)
+MOST_ITEM_BYTES: Final = 16 * 1024 * 1024
+"""Far above what clients may store (``apiserver/sizes.py``), and far below what SQLite takes."""
 
 
 # gc=False: these never form a cycle, and a hundred thousand tracked objects would cost a second per full collection.

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge
 from typing import Final
 
-from headgate.store.item import Change, Compacted, Item, Page, Revision, key_of
+from headgate.store.item import MOST_ITEM_BYTES, Change, Compacted, Item, Page, Revision, key_of
 from headgate.store.shelf import Shelf, key_range
 
 _EMPTY: Final = Shelf()
@@ -103,6 +103,9 @@ class Store:
         """Applies one write. ``item.revision`` must be ``next_revision()``."""
         if item.revision != self._issued + 1:
             raise ValueError(f"the item carries revision {item.revision}, but the next one is {self._issued + 1}")
+        if len(item.data) > MOST_ITEM_BYTES:
+            # A commit takes many writes or none: what could fail it for all of them is refused before it is staged.
+            raise ValueError(f"an object of {len(item.data)} bytes is longer than the log takes: {MOST_ITEM_BYTES}")
         previous = self.peek(item.resource, item.namespace, item.name)
         if delete and previous is None:
             raise ValueError(f"{item.resource} {key_of(item.namespace, item.name)} is not there to delete")

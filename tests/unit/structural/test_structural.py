@@ -46,13 +46,13 @@ def test_nulls_go_unless_they_may_stand_or_are_replaced() -> None:
     value: dict[str, Any] = {"a": None, "b": None, "c": None}
     drop_nulls(value, Node(schema))
     assert value == {"b": None, "c": None}
-    fill(value, Node(schema))
+    fill(value, Node(schema), 1000)
     assert value == {"b": None, "c": "d"}
 
 
 def test_defaults_are_filled_in_down_to_the_items_of_lists() -> None:
     value: dict[str, Any] = {"items": [{}, {"a": "own"}]}
-    fill(value, Node(SPEC))
+    fill(value, Node(SPEC), 1000)
     assert value == {"size": 3, "items": [{"a": "x"}, {"a": "own"}]}
 
 
@@ -60,8 +60,8 @@ def test_a_default_is_not_shared_between_objects() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "object", "default": {"b": []}}}}
     one: dict[str, Any] = {}
     other: dict[str, Any] = {}
-    fill(one, Node(schema))
-    fill(other, Node(schema))
+    fill(one, Node(schema), 1000)
+    fill(other, Node(schema), 1000)
     one["a"]["b"].append(1)
     assert other == {"a": {"b": []}}
     assert copy(one) == one

@@ -3,7 +3,9 @@
 A request's object is pruned by the schema of its version and its metadata is read by type, as a built-in kind's
 decoder would; the unknown fields are told in the order of the real server. What is stored is pruned by the schema of
 the version that it is stored in, and what is read is defaulted by that schema, because it may have changed since, and
-then pruned by the schema of the version that was asked for.
+then pruned by the schema of the version that was asked for. Defaults are bounded: a request whose object would be
+longer by defaults than any stored object may be is refused, and an object that is read is served without the defaults
+that came with a later schema if there are too many of them.
 """
 
 from __future__ import annotations
@@ -11,12 +13,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from headgate.apiserver import sizes
 from headgate.apiserver.kinds.form import ConvertObject
 from headgate.kube.codec import Decoded
 from headgate.kube.errors import quote
 from headgate.kube.json_text import whole
 from headgate.kube.schema import GroupVersionKind, Schemas
-from headgate.kube.structural.defaulting import fill
+from headgate.kube.structural.defaulting import fill, fill_or_leave
 from headgate.kube.structural.embedded import Metadata, coerce
 from headgate.kube.structural.node import Node, as_resource
 from headgate.kube.structural.pruning import drop_nulls, prune
@@ -73,7 +76,7 @@ class Decoder:
         return Decoded(obj, [f"unknown field {quote(each)}" for each in unknown])
 
     def default(self, obj: Object) -> None:
-        fill(obj, self._root)
+        fill(obj, self._root, sizes.MOST_BYTES)
 
     def emit(self, obj: Object) -> Object:
         return {**obj, "metadata": self._metadata.show(obj.get("metadata") or {})}
@@ -81,7 +84,7 @@ class Decoder:
     def to_stored(self, obj: Object) -> Object:
         """``obj``, which the caller keeps, as the store keeps it."""
         stored = self._move(_plain(obj), self._stored)
-        fill(stored, self._roots[self._stored])
+        fill_or_leave(stored, self._roots[self._stored], sizes.MOST_BYTES)
         return stored
 
     def revive(self, stored: Object) -> Object:
@@ -89,7 +92,7 @@ class Decoder:
         root = self._roots.get(stored["apiVersion"], _NOWHERE)
         prune(stored, root)
         drop_nulls(stored, root)
-        fill(stored, root)
+        fill_or_leave(stored, root, sizes.MOST_BYTES)
         if stored["apiVersion"] == self._gvk.api_version:
             return stored
         return self._move(stored, self._gvk.api_version)

@@ -290,12 +290,12 @@ def _copy(work: _Work, operation: Operation) -> None:
     no_path = f"copy operation does not apply: doc is missing from path: {origin}"
     with _worded(no_path, f"error in copy for from: '{origin}'"):
         value = _get(*work.open(origin))
+    work.copied_bytes += len(msgspec.json.encode(value))
+    if work.copied_bytes > MAX_COPIED_BYTES:
+        size = f"the accumulated size increase of copy is {work.copied_bytes}"
+        raise _Stop(f"Unable to complete the copy, {size}, exceeding the limit {MAX_COPIED_BYTES}")
     if isinstance(value, dict | list):
-        work.copied_bytes += len(msgspec.json.encode(value))
         work.steps += MAX_DEPTH
-        if work.copied_bytes > MAX_COPIED_BYTES:
-            size = f"the accumulated size increase of copy is {work.copied_bytes}"
-            raise _Stop(f"Unable to complete the copy, {size}, exceeding the limit {MAX_COPIED_BYTES}")
         work.disown(value)
     path = _text(operation, "path")
     no_path = f"copy operation does not apply: doc is missing destination path: {path}"

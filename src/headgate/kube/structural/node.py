@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from copy import copy
 from typing import Any, Final
 
+import msgspec
+
 
 class _Nothing:
     """There is no default, where null could be one."""
@@ -28,6 +30,7 @@ class Node:
     __slots__ = (
         "additional",
         "default",
+        "default_bytes",
         "defaults",
         "embedded",
         "has_embedded",
@@ -60,6 +63,7 @@ class Node:
         self.list_keys: tuple[str, ...] = tuple(schema.get("x-kubernetes-list-map-keys") or ())
         self.map_type: str = schema.get("x-kubernetes-map-type") or ""
         self.default: Any = NOTHING if schema.get("default") is None else schema["default"]
+        self.default_bytes: int = 0 if self.default is NOTHING else len(msgspec.json.encode(self.default))
         below = [*self.properties.values(), *(each for each in (self.additional, self.items) if each is not None)]
         # Whole branches where there is nothing to do are not walked.
         self.defaults: bool = any(each.default is not NOTHING or each.defaults for each in below)
