@@ -131,7 +131,7 @@ def test_names_of_fields_and_defaults_inside_defaults_count() -> None:
     for part in (long_name, nested, {"type": "string", "default": LONG}):
         schema = {"spec": {"type": "object", "properties": {"l": {"type": "array", "items": part}}}}
         server = serving(a_version("v1", schema))
-        item = None if part.get("default") else {}
+        item: dict[str, Any] | None = None if part.get("default") else {}
         assert text_of(server.post(WIDGETS, a_widget(spec={"l": [item] * 20_000}))) == (500, "", TOO_LARGE)
 
 
