@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from headgate.kube.cel_limits import policy_binding_limits, policy_limits
 from headgate.kube.strategy.adapt import checks, checks_update
 from headgate.kube.strategy.contract import Object, Strategy, UpdateRules
 from headgate.kube.strategy.prepare import (
@@ -66,9 +67,11 @@ ADMISSION: Final[dict[str, Strategy]] = {
         namespaced=False,
         prepare_create=drop_status_start_generation,
         validate_create=checks(validate_admission_policy),
+        warnings_create=lambda obj, ctx: policy_limits(obj, None),
         update=UpdateRules(
             prepare=keep_status_count_spec,
             validate=lambda new, old, ctx: validate_admission_policy(new),
+            warnings=lambda new, old, ctx: policy_limits(new, old),
             reset_fields=STATUS,
         ),
         subresources={
@@ -84,9 +87,11 @@ ADMISSION: Final[dict[str, Strategy]] = {
         namespaced=False,
         prepare_create=start_generation,
         validate_create=checks(validate_admission_policy_binding),
+        warnings_create=lambda obj, ctx: policy_binding_limits(obj, None),
         update=UpdateRules(
             prepare=count_changes("spec"),
             validate=lambda new, old, ctx: validate_admission_policy_binding(new),
+            warnings=lambda new, old, ctx: policy_binding_limits(new, old),
         ),
         unconditional_update=False,
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from headgate.kube.cel_limits import definition_limits
 from headgate.kube.defaults.definitions import add_stored_version
 from headgate.kube.errors import quote
 from headgate.kube.strategy.adapt import checks, checks_update
@@ -31,9 +32,10 @@ def _prepare_update(new: Object, old: Object, ctx: Context) -> None:
     add_stored_version(new)
 
 
-def _format_warnings(new: Object, old: Object, ctx: Context) -> list[str]:
-    known = set(unknown_formats(old["spec"]))
-    return [f"unrecognized format {quote(each)}" for each in unknown_formats(new["spec"]) if each not in known]
+def _warnings(new: Object, old: Object | None) -> list[str]:
+    known = set() if old is None else set(unknown_formats(old["spec"]))
+    unknown = [f"unrecognized format {quote(each)}" for each in unknown_formats(new["spec"]) if each not in known]
+    return [*unknown, *definition_limits(new, old)]
 
 
 def _prepare_status(new: Object, old: Object, ctx: Context) -> None:
@@ -45,11 +47,11 @@ EXTENSIONS: Final[dict[str, Strategy]] = {
         namespaced=False,
         prepare_create=_prepare_create,
         validate_create=checks(validate_definition),
-        warnings_create=lambda obj, ctx: _format_warnings(obj, {"spec": {}}, ctx),
+        warnings_create=lambda obj, ctx: _warnings(obj, None),
         update=UpdateRules(
             prepare=_prepare_update,
             validate=checks_update(validate_definition_update),
-            warnings=_format_warnings,
+            warnings=lambda new, old, ctx: _warnings(new, old),
             reset_fields=STATUS,
         ),
         subresources={
