@@ -62,6 +62,7 @@ async def server(folder: Path) -> AsyncIterator[Endpoint]:
         features=Features(),
         users={"t": User("bench", ("system:masters",))},
         version={},
+        disabled_plugins=("ServiceAccount",),  # nothing here makes service accounts
     )
     endpoint = Endpoint(api)
     committer = Committer(store, journal, publish=endpoint.publish)

@@ -7,7 +7,7 @@ that a test puts at a URL (:attr:`Embedded.webhooks`).
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import cache
 from typing import Any
 from urllib.parse import urlencode
@@ -80,7 +80,9 @@ class Embedded:
         users: Mapping[str, User] | None = None,
         audit_level: AuditLevel | None = None,
         guests: Table | None = None,
+        disabled_plugins: Collection[str] = ("ServiceAccount",),
     ) -> None:
+        """Without a controller that makes service accounts pods are created without one, unless a test asks for it."""
         store = store or Store()
         self.audited: list[dict[str, Any]] = []
         self.api = Api(
@@ -95,6 +97,7 @@ class Embedded:
             keeps_quota=keeps_quota,
             audit_level=audit_level,
             guests=guests,
+            disabled_plugins=disabled_plugins,
         )
         self.epoch_s = 1_700_000_000.0
         self.disk_error: str | None = None

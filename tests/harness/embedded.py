@@ -1,7 +1,8 @@
 """The embedded Headgate API server as a subprocess: `headgate up --components apiserver`, exactly as a user starts it.
 
-It is ready when it prints the line `ready`; the address and the token are in the kubeconfig it writes. `restart` keeps
-the data folder, for tests of what a server finds again.
+The admission plugin ServiceAccount is off unless a test asks for it, as on the real server: most tests run no
+controller that makes service accounts. The server is ready when it prints the line `ready`; the address and the token
+are in the kubeconfig it writes. `restart` keeps the data folder, for tests of what a server finds again.
 """
 
 from __future__ import annotations
@@ -20,12 +21,19 @@ HEADGATE = Path(sys.executable).with_name("headgate")
 
 class EmbeddedServer(Server):
     def __init__(
-        self, folder: Path, kubectl_binary: Path | None = None, flags: Sequence[str] = (), name: str = "embedded"
+        self,
+        folder: Path,
+        kubectl_binary: Path | None = None,
+        flags: Sequence[str] = (),
+        name: str = "embedded",
+        *,
+        disabled_plugins: str = "ServiceAccount",
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._kubectl = kubectl_binary
         self._name = name
+        self._disabled_plugins = disabled_plugins
         self._starts = 0
         self._process = self._start(flags)
 
@@ -45,7 +53,7 @@ class EmbeddedServer(Server):
                 *("up", "--components", "apiserver", "--data", str(self._folder / "data")),
                 *("--listen", "127.0.0.1:0", "--kubeconfig", str(kubeconfig)),
                 *("--token-auth-file", str(tokens), "--client-ca", str(clients)),
-                *("--allow-privileged=false", *flags),
+                *("--allow-privileged=false", f"--disable-admission-plugins={self._disabled_plugins}", *flags),
             ],
             self._folder / f"headgate-{self._starts}.log",
         )

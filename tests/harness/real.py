@@ -52,8 +52,16 @@ def binaries() -> Path | None:
 
 class RealServer(Server):
     def __init__(
-        self, folder: Path, programs: Path, name: str = "real", flags: Sequence[str] = (), *, fsync: bool = False
+        self,
+        folder: Path,
+        programs: Path,
+        name: str = "real",
+        flags: Sequence[str] = (),
+        *,
+        fsync: bool = False,
+        disabled_plugins: str = "ServiceAccount,TaintNodesByCondition",
     ) -> None:
+        self._disabled_plugins = disabled_plugins
         self._processes: list[Process] = []
         self._etcd_flags = () if fsync else ("--unsafe-no-fsync",)
         last: NotReady | None = None
@@ -109,7 +117,7 @@ class RealServer(Server):
             f"--authentication-config={authentication}",
             "--authorization-mode=RBAC",
             "--service-cluster-ip-range=10.96.0.0/16",
-            "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
+            f"--disable-admission-plugins={self._disabled_plugins}",
             *flags,
         ]
         self._start_apiserver()

@@ -20,7 +20,7 @@ from harness.real import RealServer
 from harness.server import Answer
 from headgate import schemas as tables
 from headgate.apiserver.builtin.attributes import Attributes, Operation
-from headgate.apiserver.builtin.plugins import mutate
+from headgate.apiserver.builtin.plugins import builtin
 from headgate.kube.codec import convert, emit
 from headgate.kube.defaults.pod import default_pod
 from headgate.kube.empties import forget_empties
@@ -86,7 +86,7 @@ class OneNamespace:
 def _admit(operation: Operation, pod: Object, old: Object | None) -> None:
     name = pod["metadata"].get("name", "")
     attributes = Attributes(operation, GroupResource("", "pods"), "Pod", "", NAMESPACE, name, "admin", dry_run=True)
-    assert mutate(attributes, pod, old, OneNamespace()) is None
+    assert builtin({"ServiceAccount"}).mutate(attributes, pod, old, OneNamespace()) is None
 
 
 def _create(obj: Object) -> Mine:

@@ -15,23 +15,26 @@ from functools import lru_cache
 from typing import Any, Final
 
 from headgate.apiserver import options, records
-from headgate.apiserver.builtin import plugins
+from headgate.apiserver.builtin import service_account
 from headgate.apiserver.builtin.attributes import Attributes, Operation, View
 from headgate.apiserver.call import Call
 from headgate.apiserver.custom import upkeep
-from headgate.apiserver.messages import Effect
+from headgate.apiserver.messages import Effect, WaitRevision
 from headgate.apiserver.webhooks import dispatch
 from headgate.apiserver.webhooks.hook import RESOURCES, unsupported
 from headgate.apiserver.webhooks.write import Write
 from headgate.kube import status
 from headgate.kube.apply import read_entries
-from headgate.store import Store
+from headgate.store import Revision, Store
 
 Object = dict[str, Any]
 Admitting = Generator[Effect, Any, "Object | status.ApiError"]
 Validating = Generator[Effect, Any, "status.ApiError | None"]
 
 _REMEMBERED_OBJECTS: Final = 1024
+_LOOK_AGAIN_S: Final = 0.15
+_LOOKS: Final = 9
+_MAX_WAKES: Final = 500  # by writes of others
 _CONFIGURATIONS: Final = frozenset(RESOURCES.values())
 
 
@@ -78,6 +81,7 @@ def validate_delete(call: Call, obj: Object, wanted: options.DeleteOptions) -> V
 
 def _admit(call: Call, attributes: Attributes, new: Object, old: Object | None) -> Admitting:
     view = _view(call)
+    yield from _wait_for_account(call, attributes, new, view)
     refusal = _mutate(call, attributes, new, old, view)
     if refusal is not None:
         return refusal
@@ -97,12 +101,25 @@ def _admit(call: Call, attributes: Attributes, new: Object, old: Object | None) 
     return _with_readable_owners(call, made, new)
 
 
+def _wait_for_account(call: Call, attributes: Attributes, new: Object, view: View) -> Generator[Effect, Any, None]:
+    """A controller makes the account of a new namespace: a pod that comes first is given that moment, as it is by the
+    real server, which looks again every 0.1 to 0.2 s, ten times in all."""
+    if service_account.PLUGIN in call.api.disabled_plugins:
+        return
+    store, looked = call.api.store, 0
+    for _ in range(_MAX_WAKES):
+        if looked == _LOOKS or not service_account.awaited_account(attributes, new, view):
+            return
+        committed = yield WaitRevision(Revision(store.committed + 1), _LOOK_AGAIN_S)
+        looked += not committed
+
+
 def _mutate(call: Call, attributes: Attributes, new: Object, old: Object | None, view: View) -> status.ApiError | None:
-    return plugins.mutate(attributes, new, old, view) or call.api.guests.mutate(attributes, new, old, view)
+    return call.api.plugins.mutate(attributes, new, old, view) or call.api.guests.mutate(attributes, new, old, view)
 
 
 def _refuse(call: Call, attributes: Attributes, new: Object, old: Object | None, view: View) -> status.ApiError | None:
-    return plugins.validate(attributes, new, old, view) or call.api.guests.validate(attributes, new, old, view)
+    return call.api.plugins.validate(attributes, new, old, view) or call.api.guests.validate(attributes, new, old, view)
 
 
 def _with_readable_owners(call: Call, made: Object, before: Object) -> Object:

@@ -6,14 +6,14 @@ decides nothing itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from headgate.apiserver.access.accounts import Accounts
 from headgate.apiserver.access.authentication import Tokens
 from headgate.apiserver.access.policy import Policy
 from headgate.apiserver.access.user import User
-from headgate.apiserver.builtin.plugins import Table
+from headgate.apiserver.builtin.plugins import Table, builtin
 from headgate.apiserver.custom.catalog import Catalog
 from headgate.apiserver.custom.register import Register
 from headgate.apiserver.health import HealthChecks
@@ -37,7 +37,7 @@ class Api:
     ``accounts`` there are no tokens for service accounts. With ``keeps_quota`` the usage of quotas is counted here,
     and not left to a kube-controller-manager. ``audit_level`` says how much of each write is recorded. ``guests`` are
     steps of admission that this room knows nothing about, ``conversions`` ways between the versions of custom kinds,
-    by group, for which no webhook is asked.
+    by group, for which no webhook is asked. ``disabled_plugins`` are built-in steps of admission that are left out.
     """
 
     def __init__(
@@ -56,6 +56,7 @@ class Api:
         audit_level: AuditLevel | None = None,
         guests: Table | None = None,
         conversions: Mapping[str, ConvertObject] | None = None,
+        disabled_plugins: Collection[str] = (),
     ) -> None:
         self.schemas: Final = schemas
         self.messages: Final = messages
@@ -65,6 +66,8 @@ class Api:
         self.features: Final = features
         self.accounts: Final = accounts
         self.audit_level: Final = audit_level
+        self.plugins: Final = builtin(disabled_plugins)
+        self.disabled_plugins: Final = frozenset(disabled_plugins)
         self.guests: Final = guests or Table()
         self.tokens: Final = Tokens(users, accounts)
         self.policy: Final = Policy(store)

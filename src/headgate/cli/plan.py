@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from headgate.apiserver.builtin import plugins
 from headgate.cli.address import parse_address
 from headgate.cli.credentials import Access
 from headgate.jobs.settings import DEFAULT, JobSettings
@@ -38,6 +39,7 @@ class Plan(msgspec.Struct, frozen=True):
     features: Features
     access: Access
     event_ttl_s: float = 3600.0
+    disabled_plugins: frozenset[str] = frozenset()
     gates_all: bool = False
     makes_groups: bool = False
     all_wait: bool = False
@@ -62,6 +64,7 @@ class Plan(msgspec.Struct, frozen=True):
         features: Features,
         access: Access,
         event_ttl: str = "1h",
+        disabled_plugins: Sequence[str] = (),
         gates_all: bool = False,
         makes_groups: bool = False,
         all_wait: bool = False,
@@ -99,6 +102,10 @@ class Plan(msgspec.Struct, frozen=True):
         ttl_ns = timestamps.parse_duration(event_ttl)
         if isinstance(ttl_ns, str) or ttl_ns < 0:
             return f"--event-ttl {event_ttl!r} is not a duration; try 1h, 90m, or 0 to keep events for ever"
+        disabled = frozenset(name.strip() for text in disabled_plugins for name in text.split(",") if name.strip())
+        if unknown := sorted(disabled - plugins.NAMES):
+            known = ", ".join(sorted(plugins.NAMES))
+            return f"--disable-admission-plugins names {', '.join(unknown)}, which is not one of {known}"
         grace_ns = timestamps.parse_duration(node_grace)
         if isinstance(grace_ns, str) or grace_ns < 10**9:
             return f"--node-monitor-grace-period {node_grace!r} is not a duration of at least 1s; try 50s"
@@ -113,6 +120,7 @@ class Plan(msgspec.Struct, frozen=True):
             features=features,
             access=access,
             event_ttl_s=ttl_ns / 1e9,
+            disabled_plugins=disabled,
             gates_all=gates_all,
             makes_groups=makes_groups,
             all_wait=all_wait,

@@ -135,6 +135,7 @@ def _make_api(plan: Plan, store: Store, credentials: Credentials) -> Api:
         audit_level=plan.access.audit_level,
         guests=own_admission(policy_of(plan), store),
         conversions={GROUP: convert},
+        disabled_plugins=plan.disabled_plugins,
     )
 
 

@@ -111,6 +111,14 @@ _DEFAULT_LISTEN: Final = "127.0.0.1:6443"
     help="How long an event is kept after its last write; 0 keeps it for ever.",
 )
 @click.option(
+    "--disable-admission-plugins",
+    "disabled_plugins",
+    multiple=True,
+    metavar="NAMES",
+    help="Built-in admission plugins to leave out, as for kube-apiserver. ServiceAccount: where nothing makes the"
+    " service account default of a namespace.",
+)
+@click.option(
     "--token-auth-file",
     "token_file",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -157,6 +165,7 @@ def command(
     job_settings: JobSettings,
     allow_privileged: bool,
     event_ttl: str,
+    disabled_plugins: tuple[str, ...],
     token_file: Path | None,
     client_ca: Path | None,
     audit_log: Path | None,
@@ -188,6 +197,7 @@ def command(
             audit_level=None if audit_log is None or audit_level == "None" else audit_level,
         ),
         event_ttl=event_ttl,
+        disabled_plugins=disabled_plugins,
         gates_all=gates_all,
         makes_groups=makes_groups,
         all_wait=all_wait,

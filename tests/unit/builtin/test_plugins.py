@@ -10,13 +10,14 @@ import pytest
 
 from embedded import a_pod
 from headgate.apiserver.builtin.attributes import Attributes
-from headgate.apiserver.builtin.plugins import MUTATING, VALIDATING, Row, mutate, validate
+from headgate.apiserver.builtin.plugins import MUTATING, VALIDATING, Row, builtin
 from headgate.kube.status import GroupResource
 
 # The order in which v1.35.8 runs the plugins that are built here.
 ORDER = (
     "NamespaceLifecycle",
     "LimitRanger",
+    "ServiceAccount",
     "PodSecurity",
     "Priority",
     "DefaultTolerationSeconds",
@@ -57,6 +58,7 @@ def a_cluster() -> Fixed:
             "limitranges": [{"metadata": {"name": "l"}, "spec": {"limits": [limit]}}],
             "priorityclasses.scheduling.k8s.io": [{"metadata": {"name": "p"}, "value": 3, "globalDefault": True}],
             "runtimeclasses.node.k8s.io": [{"metadata": {"name": "r"}, "handler": "h", **runtime}],
+            "serviceaccounts": [{"metadata": {"name": "default", "labels": {}}, "imagePullSecrets": [{"name": "s"}]}],
             "nodes": [{"metadata": {"name": "n", "labels": zone}}],
         }
     )
@@ -74,8 +76,8 @@ def test_plugins_run_in_the_order_of_a_real_server(rows: tuple[Row, ...]) -> Non
 
 def test_a_pod_meets_every_plugin_that_is_for_pods() -> None:
     pod = a_pod(runtimeClassName="r", nodeName="n")
-    assert mutate(creating_a_pod(), pod, None, a_cluster()) is None
-    assert validate(creating_a_pod(), pod, None, a_cluster()) is None
+    assert builtin().mutate(creating_a_pod(), pod, None, a_cluster()) is None
+    assert builtin().validate(creating_a_pod(), pod, None, a_cluster()) is None
     spec = pod["spec"]
     assert spec["containers"][0]["resources"] == {"limits": {"cpu": "1"}}
     assert (spec["priorityClassName"], spec["priority"]) == ("p", 3)
@@ -90,7 +92,7 @@ def test_a_pod_meets_every_plugin_that_is_for_pods() -> None:
 
 def test_a_pod_shares_nothing_with_the_cluster_that_a_later_step_could_change() -> None:
     cluster, pod = a_cluster(), a_pod(runtimeClassName="r", nodeName="n")
-    mutate(creating_a_pod(), pod, None, cluster)
+    builtin().mutate(creating_a_pod(), pod, None, cluster)
     for changeable in (pod["spec"]["overhead"], pod["spec"]["nodeSelector"], pod["spec"]["tolerations"][-1]):
         changeable["changed"] = "later"
     assert cluster.objects == a_cluster().objects
@@ -100,7 +102,7 @@ def test_only_the_top_of_the_new_object_is_replaced() -> None:
     """Below it, the new object may share structure with the old one."""
     pod = a_pod(runtimeClassName="r", nodeName="n", tolerations=[{"key": "x"}], nodeSelector={"c": "d"})
     parts, before = {**pod}, copy.deepcopy(pod)
-    mutate(creating_a_pod(), pod, None, a_cluster())
+    builtin().mutate(creating_a_pod(), pod, None, a_cluster())
     assert parts == before
 
 
@@ -109,7 +111,7 @@ def test_a_subresource_of_a_pod_is_not_a_pod() -> None:
         "CREATE", GroupResource("", "pods"), "Eviction", "eviction", "t", "a", "admin", dry_run=False
     )
     eviction = {"metadata": {"name": "a"}}
-    assert mutate(attributes, eviction, None, a_cluster()) is None
+    assert builtin().mutate(attributes, eviction, None, a_cluster()) is None
     assert eviction == {"metadata": {"name": "a"}}
 
 
@@ -119,7 +121,7 @@ def test_a_claim_that_is_not_bound_does_not_grow() -> None:
     attributes = Attributes("UPDATE", resource, "PersistentVolumeClaim", "", "t", "v", "admin", dry_run=False)
     old = {"metadata": {"name": "v"}, "spec": {"resources": {"requests": {"storage": "1Gi"}}}}
     new = {"metadata": {"name": "v"}, "spec": {"resources": {"requests": {"storage": "2Gi"}}}}
-    refusal = validate(attributes, new, old, Fixed({"limitranges": []}))
+    refusal = builtin().validate(attributes, new, old, Fixed({"limitranges": []}))
     assert refusal is not None
     text = "Only bound persistent volume claims can be expanded"
     assert refusal.message == f'persistentvolumeclaims "v" is forbidden: {text}'
@@ -127,7 +129,7 @@ def test_a_claim_that_is_not_bound_does_not_grow() -> None:
 
 def test_plugins_meet_a_pod_in_turn_and_the_first_refusal_counts() -> None:
     pod = a_pod(priorityClassName="none", runtimeClassName="none")
-    refusal = mutate(creating_a_pod(), pod, None, a_cluster())
+    refusal = builtin().mutate(creating_a_pod(), pod, None, a_cluster())
     assert refusal is not None
     assert refusal.message == 'pods "a" is forbidden: no PriorityClass with name none was found'
 
@@ -135,4 +137,4 @@ def test_plugins_meet_a_pod_in_turn_and_the_first_refusal_counts() -> None:
 def test_a_review_of_access_is_answered_for_any_namespace() -> None:
     resource = GroupResource("authorization.k8s.io", "localsubjectaccessreviews")
     attributes = Attributes("CREATE", resource, "LocalSubjectAccessReview", "", "nope", "", "admin", dry_run=False)
-    assert mutate(attributes, {"metadata": {}}, None, a_cluster()) is None
+    assert builtin().mutate(attributes, {"metadata": {}}, None, a_cluster()) is None

@@ -9,7 +9,7 @@ are not here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final, Literal
 
 import msgspec
@@ -23,6 +23,7 @@ from headgate.apiserver.builtin import (
     pod_security,
     priority,
     runtime_class,
+    service_account,
     storage_protection,
     topology_labels,
 )
@@ -56,6 +57,7 @@ MUTATING: Final = (
     Row("NamespaceLifecycle", _DELETE, "namespaces", namespace_lifecycle.spare_immortal),
     Row("LimitRanger", _CREATE, "pods", limit_ranger.admit_pod),
     Row("LimitRanger", _UPDATE, "pods/resize", limit_ranger.admit_pod),
+    Row("ServiceAccount", _CREATE, "pods", service_account.admit_new_pod),
     Row("Priority", _CREATE, "pods", priority.admit_new_pod),
     Row("Priority", _UPDATE, "pods", priority.keep_priority),
     Row("DefaultTolerationSeconds", _WRITE, "pods", default_tolerations.admit_pod),
@@ -72,6 +74,8 @@ VALIDATING: Final = (
     Row("LimitRanger", _CREATE, "pods", limit_ranger.validate_pod),
     Row("LimitRanger", _UPDATE, "pods/resize", limit_ranger.validate_pod),
     Row("LimitRanger", _WRITE, _CLAIMS, limit_ranger.validate_claim),
+    Row("ServiceAccount", _CREATE, "pods", service_account.validate_new_pod),
+    Row("ServiceAccount", _UPDATE, "pods/ephemeralcontainers", service_account.validate_debugging),
     Row("PodSecurity", _WRITE, "namespaces", pod_security.validate_namespace),
     Row("Priority", _WRITE, _PRIORITIES, priority.validate_class),
     Row("PersistentVolumeClaimResize", _UPDATE, _CLAIMS, claim_resize.validate_claim),
@@ -113,6 +117,10 @@ class Table:
         return found
 
 
-BUILTIN: Final = Table(MUTATING, VALIDATING)
-mutate: Final = BUILTIN.mutate
-validate: Final = BUILTIN.validate
+NAMES: Final = frozenset(row.plugin for row in (*MUTATING, *VALIDATING))
+
+
+def builtin(disabled: Collection[str] = ()) -> Table:
+    """The built-in plugins without those that are disabled by name."""
+    mutating, validating = ([row for row in rows if row.plugin not in disabled] for rows in (MUTATING, VALIDATING))
+    return Table(mutating, validating)

@@ -103,6 +103,7 @@ class Stage:
             version={},
             guests=own_admission(policy, store),
             conversions={GROUP: convert},
+            disabled_plugins=("ServiceAccount",),  # nothing here makes service accounts
         )
         self._uids = (f"00000000-0000-4000-8000-{number:012d}" for number in itertools.count(1))
         self._suffixes = (f"{number:05d}" for number in itertools.count(1))
