@@ -79,7 +79,6 @@ def test_a_pod_that_comes_before_the_account_of_its_namespace_waits_for_it() -> 
 )
 def test_nothing_else_is_waited_for(spec: dict[str, Any], namespace: str) -> None:
     server = a_server()
-    sent = {"authorization": "Bearer token", "content-type": "application/json"}
     body = {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "image": "i"}], **spec}}
     waited: list[object] = []
     perform = server._perform
@@ -89,7 +88,7 @@ def test_nothing_else_is_waited_for(spec: dict[str, Any], namespace: str) -> Non
         return perform(effect)
 
     server._perform = watched  # type: ignore[method-assign]  # the test looks at the effects on their way
-    answer = server.call("POST", f"/api/v1/namespaces/{namespace}/pods", body, **sent)
+    answer = server.call("POST", f"/api/v1/namespaces/{namespace}/pods", body)
     assert answer.status in (403, 404)
     assert not [each for each in waited if isinstance(each, WaitRevision)]
 
