@@ -67,8 +67,7 @@ def back_up(data: Path, target: Path, steps: Steps = SILENT) -> Copied:
         raise StoreProblem(f"{target} is there already: choose another name, or remove it")
     if not target.parent.is_dir():
         raise StoreProblem(f"{target.parent} is not a folder: make it first")
-    served = is_served(data)
-    before = read_marks(data) if served else reach(data)
+    before, served = _acknowledged(data)
     with _reading(data / FILE, at_rest=False) as (source, found):
         last = _last_acknowledged(data, found, before, served=served)
         rows = sound_rows(source, data / FILE, found, steps.copying)
@@ -77,6 +76,17 @@ def back_up(data: Path, target: Path, steps: Steps = SILENT) -> Copied:
             wanted = _without_later(source, wanted, last)
             rows = (stored for stored in rows if stored.item.revision <= last)
         return _write(rows, wanted, target, steps)
+
+
+def _acknowledged(data: Path) -> tuple[Marks | None, bool]:
+    """What the store acknowledged, and whether a server may acknowledge more meanwhile. Raises ``Damaged``."""
+    if not is_served(data):
+        try:
+            return reach(data), False
+        except Damaged:
+            if not is_served(data):  # else a server was started, and changed the files while they were read
+                raise
+    return read_marks(data), True
 
 
 def _last_acknowledged(data: Path, found: Head, before: Marks | None, *, served: bool) -> Revision | None:
@@ -120,11 +130,11 @@ def _unfinished(found: Head) -> str | None:
 
 def examine(path: Path, progress: Progress, *, at_rest: bool) -> list[str]:
     """Everything that is wrong with the file at ``path``; reads on where a start would have stopped."""
-    served = not at_rest and is_served(path.parent)
     before: Marks | None = None
+    served = False
     try:
         if not at_rest:
-            before = read_marks(path.parent) if served else reach(path.parent)
+            before, served = _acknowledged(path.parent)
     except Damaged as damaged:
         return [damaged.what]  # SQLite must not open it now, or it drops what it cannot read
     found = problems(path, progress, at_rest=at_rest)

@@ -124,7 +124,11 @@ def _lost(rows: dict[int, log.Stored], known: Head | None, gaps: Sequence[Gap]) 
     told = 0
     for gap in sorted(gaps, key=lambda each: (each.above, each.upto)):
         first, end = max(gap.above + 1, 1), min(gap.upto, highest)
-        if first > end or (first == end and first in rows):
+        while first <= end and first in rows:
+            first += 1
+        while first <= end and end in rows:
+            end -= 1
+        if first > end:
             continue
         told += 1
         if told <= _NAMED:
