@@ -1,8 +1,9 @@
 """Objects as the store keeps them, and back.
 
 An object is stored once, as the JSON that a GET answers with: ``kind`` and ``apiVersion`` first, so that a list can
-cut them off without decoding. A kind that is served in several versions is stored in one of them and converted on the
-way in and out (``apiserver/kinds/conversion.py``).
+cut them off without decoding. Clients that keep parts of an object as text compare it with what Go prints (kubectl does
+with a ControllerRevision's data), so characters are escaped as Go does. A kind that is served in several versions is
+stored in one of them and converted on the way in and out (``apiserver/kinds/conversion.py``).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from headgate.apiserver.kinds.conversion import from_stored, to_stored
 from headgate.apiserver.kinds.kind import Kind
 from headgate.kube.apply import Convert, Converted
 from headgate.kube.apply.check import check
+from headgate.kube.go_json import escaped
 from headgate.store import Item, Revision
 
 Object = dict[str, Any]
@@ -38,9 +40,9 @@ def encode(kind: Kind, obj: Mapping[str, Any]) -> bytes:
     Every stored object has metadata, so the prefix never stands alone.
     """
     if kind.form is not None:
-        return _sorting_encoder.encode(obj)
+        return escaped(_sorting_encoder.encode(obj))
     body = _encoder.encode({key: value for key, value in obj.items() if key not in ("kind", "apiVersion")})
-    return type_prefix(kind) + body[1:]
+    return type_prefix(kind) + escaped(body[1:])
 
 
 def text(obj: Mapping[str, Any] | list[Any]) -> str:

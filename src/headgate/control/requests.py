@@ -11,6 +11,7 @@ from headgate.client import picking
 from headgate.client.transport import Request, Response
 from headgate.client.writes import ACCEPT, JSON, PATCHES
 from headgate.kube import wire_json
+from headgate.kube.go_json import escaped
 from headgate.owners import effects
 from headgate.owners.effects import Answer
 
@@ -29,7 +30,8 @@ def request_of(effect: effects.Request) -> Request:
         case effects.Discover(prefix):
             return Request("GET", prefix, "", _DISCOVERY)
         case effects.Create(resource, namespace, obj):
-            return Request("POST", resource.collection(namespace), "", JSON, msgspec.json.encode(obj))
+            # A real server keeps a ControllerRevision's data as the bytes that came, and others compare those.
+            return Request("POST", resource.collection(namespace), "", JSON, escaped(msgspec.json.encode(obj)))
         case effects.Replace(resource, namespace, name, obj, subresource):
             return Request("PUT", resource.object(namespace, name, subresource), "", JSON, msgspec.json.encode(obj))
         case effects.Patch(resource, namespace, name, body, how, subresource):

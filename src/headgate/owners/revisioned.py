@@ -96,7 +96,7 @@ class RevisionedOwners(Controller):
     def _revision(self, owner: Object, new: NewRevision) -> Generator[Effect, Answer, Recorded]:
         """The revision that the present template is, or becomes now. An owner that is going gets no new one."""
         collisions = (owner.get("status") or {}).get("collisionCount") or 0
-        match revisions.choose(self._history(owner), revisions.data_of(owner)):
+        match revisions.choose(self._history(owner), revisions.data_of(owner, self._kind), self._kind):
             case Keep(revision):
                 return Recorded(revision, collisions)
             case Renumber(revision, number):
@@ -105,7 +105,7 @@ class RevisionedOwners(Controller):
             case Record(number):
                 if "deletionTimestamp" in owner["metadata"]:
                     return Recorded(None, collisions)
-                recorded = yield from revisions.record(lambda taken: new(number, taken), collisions)
+                recorded = yield from revisions.record(lambda taken: new(number, taken), collisions, self._kind)
         if recorded.revision is not None:
             self._revisions.wrote(recorded.revision)
         return recorded

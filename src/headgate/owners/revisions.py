@@ -7,12 +7,12 @@ steps that write are here, too, because both kinds take the same ones; names are
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Generator, Iterable, Sequence
 from typing import Any, Final
 
 import msgspec
 
+from headgate.kube.go_json import go_json
 from headgate.kube.name_hashes import fnv1, in_letters
 from headgate.kube.references import controller_reference
 from headgate.kube.resource import CONTROLLER_REVISIONS
@@ -26,7 +26,8 @@ REVISION_LABEL: Final = "controller-revision-hash"
 _HASH_LABEL: Final = "controller.kubernetes.io/hash"
 _LONGEST_PREFIX: Final = 223
 _MOST_COLLISIONS: Final = 100
-_HTML: Final = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+_EXACT: Final = 1 << 53
+"""Beyond this a float64 does not hold every whole number."""
 
 
 class Keep(msgspec.Struct, frozen=True):
@@ -59,9 +60,33 @@ class Recorded(msgspec.Struct, frozen=True):
     problem: str = ""
 
 
-def data_of(owner: Object) -> Object:
-    """What a revision remembers: a patch that gives the owner its present template back."""
-    return {"spec": {"template": {**owner["spec"]["template"], "$patch": "replace"}}}
+def data_of(owner: Object, kind: GroupVersionKind) -> Object:
+    """What a revision remembers: a patch that gives the owner its present template back.
+
+    Written as JSON it has the very bytes that kube-controller-manager writes: ``kubectl rollout undo`` compares bytes.
+    """
+    data: Object = _as_printed({"spec": {"template": {**owner["spec"]["template"], "$patch": "replace"}}}, kind)
+    return data
+
+
+def _as_printed(value: Any, kind: GroupVersionKind) -> Any:
+    """Maps in the order of their keys. kube-controller-manager reads the numbers of a StatefulSet as float64, those
+    of a DaemonSet as what they are."""
+    match value:
+        case dict():
+            return {key: _as_printed(value[key], kind) for key in sorted(value)}
+        case list():
+            return [_as_printed(each, kind) for each in value]
+        case int() if abs(value) > _EXACT and kind.kind == "StatefulSet":
+            return int(float(value))
+    return value
+
+
+def _holds(revision: Object, data: Object, kind: GroupVersionKind) -> bool:
+    """Whether it is the revision of this template. Earlier versions of Headgate kept the keys in another order, and
+    exact numbers: those are the same revisions, or an upgrade would roll everything out again."""
+    kept: Object = revision.get("data") or {}
+    return kept == data or bool(_as_printed(kept, kind) == data)
 
 
 def template_of(revision: Object) -> Object:
@@ -83,10 +108,10 @@ def in_order(revisions: Iterable[Object]) -> list[Object]:
     return sorted(revisions, key=age)
 
 
-def choose(revisions: Sequence[Object], data: Object) -> Choice:
+def choose(revisions: Sequence[Object], data: Object, kind: GroupVersionKind) -> Choice:
     """``revisions`` are in order."""
     number = number_of(revisions[-1]) + 1 if revisions else 1
-    equal = [each for each in revisions if each.get("data") == data]
+    equal = [each for each in revisions if _holds(each, data, kind)]
     if not equal:
         return Record(number)
     return Keep(equal[-1]) if equal[-1] is revisions[-1] else Renumber(equal[-1], number)
@@ -100,10 +125,7 @@ def superfluous(revisions: Sequence[Object], live: Collection[str], limit: int) 
 
 def data_hash(data: Object, collisions: int) -> str:
     """The hash in the name of a StatefulSet's revision, of the bytes that Kubernetes' own controller would hash."""
-    text = json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    for character, escape in _HTML.items():
-        text = text.replace(character, escape)
-    return in_letters(fnv1(f"{text}{collisions}".encode()))
+    return in_letters(fnv1(go_json(data) + str(collisions).encode()))
 
 
 def new_revision(owner: Object, kind: GroupVersionKind, number: int, hash_: str, label: str = _HASH_LABEL) -> Object:
@@ -121,7 +143,7 @@ def new_revision(owner: Object, kind: GroupVersionKind, number: int, hash_: str,
         "apiVersion": "apps/v1",
         "kind": "ControllerRevision",
         "metadata": metadata,
-        "data": data_of(owner),
+        "data": data_of(owner, kind),
         "revision": number,
     }
 
@@ -129,7 +151,9 @@ def new_revision(owner: Object, kind: GroupVersionKind, number: int, hash_: str,
 # -- steps -------------------------------------------------------------------------------------------------------------
 
 
-def record(make: Callable[[int], Object], collisions: int) -> Generator[Effect, Answer, Recorded]:
+def record(
+    make: Callable[[int], Object], collisions: int, kind: GroupVersionKind
+) -> Generator[Effect, Answer, Recorded]:
     """Create the revision that ``make`` gives for a number of collisions; a name that others have is one more."""
     for _ in range(_MOST_COLLISIONS):
         wanted = make(collisions)
@@ -137,7 +161,7 @@ def record(make: Callable[[int], Object], collisions: int) -> Generator[Effect, 
         answer = yield Create(CONTROLLER_REVISIONS, namespace, wanted)
         if answer.conflict:
             answer = yield Get(CONTROLLER_REVISIONS, namespace, name)
-            if answer.ok and answer.body.get("data") != wanted["data"]:
+            if answer.ok and not _holds(answer.body, wanted["data"], kind):
                 collisions += 1
                 continue
         if answer.ok:

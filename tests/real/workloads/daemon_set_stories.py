@@ -108,6 +108,8 @@ def rolls_out_and_back(place: Workplace) -> None:
     place.kubectl("rollout undo daemonset/log")
     place.stop("the first revision is back under a new number", up(place, 2), place.pods_are(2))
     place.kubectl("rollout history daemonset/log")
+    place.kubectl("rollout undo daemonset/log --to-revision=3")
+    place.stop("going back to where it is changes nothing", up(place, 2), place.pods_are(2))
 
 
 def rolls_out_at_once(place: Workplace) -> None:
@@ -234,6 +236,7 @@ def is_named_by_its_template(place: Workplace) -> None:
     place.create(workload("DaemonSet", "log", nowhere(rich_template("log"))))
     place.stop("there is a revision", place.status(SET, desiredNumberScheduled=0))
     place.note_revision("controller-revision-hash")
+    place.kubectl("rollout undo daemonset/log --to-revision=1")
 
 
 STORIES = [

@@ -66,11 +66,15 @@ def small_pods_only() -> Object:
 
 def rich_template(app: str) -> Object:
     """Pods with something of everything, for hashes that are made of all of it."""
+    forever = {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 9_007_199_254_740_993}  # no float64
     probe = {"httpGet": {"path": "/<live>&", "port": "web"}, "periodSeconds": 7}
     pods = template(app, {"start-after": "1s", "example.com/note": "a < b & c > d, \u00e9\u2028"})
     pods["spec"] |= {
         "securityContext": {"runAsUser": 1000, "fsGroup": 2000},
-        "tolerations": [{"key": "example.com/k", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30}],
+        "tolerations": [
+            {"key": "example.com/k", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30},
+            forever,
+        ],
         "topologySpreadConstraints": [
             {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": {}}
         ],

@@ -267,8 +267,16 @@ class Workplace(Place):
                 time.sleep(LOOK_S)
 
     def note_revision(self, label: str) -> None:
-        """The one revision there is, by its name and the hash that it carries: neither is taken for a drawn one."""
-        (revision,) = self.items(self.at("controllerrevisions"))
+        """The one revision there is, by its name and the hash that it carries, neither of which is taken for a drawn
+        one, and by the bytes of its data, which kubectl compares."""
+        path = self.at("controllerrevisions")
+        (revision,) = self.items(path)
+        for where in (path, f"{path}/{revision['metadata']['name']}"):
+            _, found, text = self.get(where).body.decode().partition('"data":{"spec":')
+            data, _, _ = text.rpartition(',"revision":')
+            assert found
+            assert data
+            self.note("its data, letter by letter", list(data))
         self.note("its name, letter by letter", list(revision["metadata"]["name"]))
         self.note("its hash, letter by letter", list(revision["metadata"]["labels"][label]))
 

@@ -78,6 +78,8 @@ def rolls_out_and_back(place: Workplace) -> None:
     place.kubectl("rollout undo statefulset/db")
     place.stop("the first revision is back under a new number", updated(place, 2), place.pods_are(2))
     place.kubectl("rollout history statefulset/db")
+    place.kubectl("rollout undo statefulset/db --to-revision=3")
+    place.stop("going back to where it is changes nothing", updated(place, 2), place.pods_are(2))
 
 
 def gets_stuck(place: Workplace) -> None:
@@ -216,6 +218,7 @@ def is_named_by_its_template(place: Workplace) -> None:
     place.create(stateful_set("db", rich_template("db"), replicas=0))
     place.stop("there is a revision", place.status(SET, replicas=0))
     place.note_revision("controller.kubernetes.io/hash")
+    place.kubectl("rollout undo statefulset/db --to-revision=1")
 
 
 STORIES = [

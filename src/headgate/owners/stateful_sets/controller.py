@@ -107,7 +107,7 @@ def _ordinal(key: Key, pod: Object) -> int | None:
 
 
 def _new_revision(set_: Object, number: int, collisions: int) -> Object:
-    return revisions.new_revision(set_, KIND, number, revisions.data_hash(revisions.data_of(set_), collisions))
+    return revisions.new_revision(set_, KIND, number, revisions.data_hash(revisions.data_of(set_, KIND), collisions))
 
 
 def _superfluous(set_: Object, members: Iterable[Member], task: Task, history: list[Object]) -> list[Object]:
