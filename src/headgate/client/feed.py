@@ -68,7 +68,7 @@ def parse_page(path: str, body: bytes, decode: picking.Decode) -> tuple[list[tup
 
 
 def refusal(path: str, response: Response) -> Trouble:
-    text = f"{path} answered {response.status}: {message_of(response)}"
+    text = f"{path} answered {response.status}: {message_of(response).strip()}"
     return Trouble(response.status, text, retry_after_s(response))
 
 

@@ -5,7 +5,7 @@ The consumer gets every object once as ``Applied`` and again whenever it changed
 forgotten that far back (410), the collection is listed again and only the differences are told. What has been told is
 in ``client/known.py``, what the bytes say in ``client/feed.py``. A consumer that names ``fields`` is told those and
 nothing else of an object. Nothing is told twice, and no state after a newer one. A kind that ``may_be_absent``, and is
-not served, is told as an empty list.
+not served, is told as an empty list. A consumer that knows better what a 404 means takes it (``not_found``).
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ class Informer:
         query: Mapping[str, str] | None = None,
         fields: Iterable[str] = (),
         may_be_absent: bool = False,
+        not_found: Callable[[str], None] | None = None,
         report: Callable[[str], None] = lambda problem: None,
     ) -> None:
         self._transport = transport
@@ -59,6 +60,7 @@ class Informer:
         self._may_be_absent = may_be_absent
         self._is_absent = False
         self._report = report
+        self._not_found = not_found or report
         self._backoff = Backoff()
         self._revision = ""  # how far we have seen; empty: list first
         self._newest = ""  # the same, and kept when we must list again
@@ -84,6 +86,8 @@ class Informer:
                     self._revision = ""
                 if error.status == _NOT_FOUND and self._may_be_absent:
                     self._tell_absent()
+                elif error.status == _NOT_FOUND:
+                    self._not_found(str(error))
                 elif error.status != _GONE:
                     self._report(str(error))
             await self._sleep(max(wait_s, self._backoff.next(self._jitter())))

@@ -41,6 +41,8 @@ _SYNC_S: Final = 30.0
 _DISCOVERY_RETRY_S: Final = 1.0
 _DISCOVERY_AGAIN_S: Final = 2.0
 _RESTART_S: Final = 1.0
+_NOT_SERVED_S: Final = 10.0
+"""How long a kind may be listed by discovery and answer 404: when its definition is deleted, discovery lags behind."""
 _AT_ONCE: Final = 64
 """Requests of one batch that are on their way at a time."""
 _EVENT_ATTEMPTS: Final = 2
@@ -71,6 +73,8 @@ class _Feed:
         self.listeners = listeners
         self.synced = asyncio.Event()
         self.task: asyncio.Task[None] | None = None
+        self.not_found_since_s: float | None = None
+        self.has_complained = False
 
     def close(self) -> None:
         if self.task is not None:
@@ -210,8 +214,20 @@ class Controllers:
             sleep=self._sleep,
             query={"fieldSelector": selector} if selector else {},
             fields=feed.fields,
+            not_found=lambda problem: self._not_served(feed, problem),
             report=lambda problem: _log.warning("controllers: %s", problem),
         )
+
+    def _not_served(self, feed: _Feed, problem: str) -> None:
+        """A kind whose definition was deleted answers 404 until discovery is read again, which ends its watch. That is
+        no problem; a kind that discovery goes on to list, and that is not there, is one."""
+        now_s = time.monotonic()
+        if feed.not_found_since_s is None:
+            feed.not_found_since_s = now_s
+            self._kinds_changed.set()
+        elif now_s - feed.not_found_since_s > _NOT_SERVED_S and not feed.has_complained:
+            feed.has_complained = True
+            _log.warning("controllers: discovery lists a kind that is not served: %s", problem)
 
     async def _wait_for_lists(self) -> None:
         """Work starts when everything has been heard once; one kind that cannot be listed must not stop the others."""
@@ -225,6 +241,7 @@ class Controllers:
     # -- events in -------------------------------------------------------------------------------------------------
 
     def _heard(self, resource: Resource, feed: _Feed, event: Event) -> None:
+        feed.not_found_since_s, feed.has_complained = None, False
         if isinstance(event, Synced):
             feed.synced.set()
         elif resource == CUSTOM_RESOURCE_DEFINITIONS:

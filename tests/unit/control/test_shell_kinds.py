@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 
+import pytest
+
 from headgate.client.transport import Lines, Request, Response, Transport
+from headgate.control import shell
 from headgate.owners.collector import Collector
 from unit.control.serving import MAPS, Object, a_server, ask, running, until, with_namespace
 
@@ -118,3 +122,76 @@ def test_a_kind_that_comes_and_goes_within_moments_takes_along_what_its_objects_
                 await until(are_gone)
 
     asyncio.run(main())
+
+
+class Refusing:
+    """A transport that counts the answers 404 to who asks for widgets, and gives them for ``refused``, too."""
+
+    def __init__(self, transport: Transport, refused: str = "no path") -> None:
+        self._transport = transport
+        self._refused = refused
+        self.not_found = 0
+
+    async def request(self, request: Request) -> Response:
+        if request.path.endswith(self._refused):
+            self.not_found += 1
+            return Response(404, {}, b"404 page not found\n")
+        answer = await self._transport.request(request)
+        self.not_found += answer.status == 404 and request.path.endswith("widgets")
+        return answer
+
+    async def stream(self, request: Request, *, idle_s: float) -> Lines | Response:
+        answer = await self._transport.stream(request, idle_s=idle_s)
+        self.not_found += isinstance(answer, Response) and answer.status == 404
+        return answer
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+
+def test_a_definition_that_is_deleted_leaves_no_warning(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        async with a_server() as server:
+            await with_namespace(server)
+            definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+            transport, collector = Refusing(server), Collector()
+            async with running(transport, collector):
+                for _ in range(3):
+                    assert (await ask(server, "POST", definitions, DEFINITION))[0] == 201
+                    kind = {"apiVersion": "example.com/v1", "kind": "Widget"}
+                    status, widget = await ask(server, "POST", WIDGETS, {**kind, "metadata": {"name": "w"}})
+                    assert status == 201, widget
+                    uid = widget["metadata"]["uid"]
+                    await until(lambda uid=uid: collector.graph.get(uid))
+                    before = transport.not_found
+                    assert (await ask(server, "DELETE", f"{definitions}/widgets.example.com"))[0] == 200
+                    await until(lambda uid=uid: not collector.graph.get(uid))
+                    await until(lambda before=before: transport.not_found > before)
+
+    with caplog.at_level(logging.WARNING):
+        asyncio.run(main())
+    assert [record.getMessage() for record in caplog.records] == []
+
+
+def test_a_kind_that_discovery_lists_and_that_is_not_served_is_told_once(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shell, "_NOT_SERVED_S", 0.0)
+
+    async def at_once(seconds: float) -> None:
+        await asyncio.sleep(0)
+
+    async def main() -> None:
+        async with a_server() as server:
+            await with_namespace(server)
+            transport = Refusing(server, "/configmaps")
+            async with running(transport, Collector(), sleep=at_once):
+                await until(lambda: transport.not_found > 20)
+
+    with caplog.at_level(logging.WARNING):
+        asyncio.run(main())
+    said = [record.getMessage() for record in caplog.records]
+    expected = (
+        "controllers: discovery lists a kind that is not served: /api/v1/configmaps answered 404: 404 page not found"
+    )
+    assert said == [expected]
