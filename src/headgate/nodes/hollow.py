@@ -78,6 +78,12 @@ class Hollow:
         """Rings what has run out."""
         return self._take(now_s)
 
+    def clock_moved(self, by_s: float) -> None:
+        """The clock was set by so much. What is under way takes as long as it would have."""
+        self._timers.move(by_s)
+        self._machines.clock_moved(by_s)
+        self._workers.clock_moved(by_s)
+
     @property
     def has_reported(self) -> bool:
         """Every wanted node has said once how it is."""

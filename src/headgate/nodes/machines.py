@@ -88,7 +88,7 @@ class Machines:
             if node.tainted != was_tainted:
                 self._retaint(node)
             if node.wishes.silent_s is not None and node.wishes.silent_s != was_to_fall_silent:
-                self._timers.set(("silent", node.name), (node.booted_s or 0.0) + node.wishes.silent_s)
+                self._timers.set(("silent", node.name), (node.booted_s or 0.0) + node.moved_s + node.wishes.silent_s)
         elif node.silent and was_to_fall_silent is not None and node.wishes.silent_s is None:
             node.silent = False
             self._arm(node, now_s)
@@ -120,6 +120,11 @@ class Machines:
         bell = "killed" if isinstance(effect, DeleteNode) else "node-retry"
         self._timers.set((bell, node.name), now_s + wait_s)
 
+    def clock_moved(self, by_s: float) -> None:
+        """The clock was set. What was to happen so long after a node booted still takes as long."""
+        for node in self._nodes.values():
+            node.moved_s += by_s
+
     # -- life ------------------------------------------------------------------------------------------------------
 
     def _begin(self, node: Node, now_s: float) -> None:
@@ -127,6 +132,7 @@ class Machines:
             return
         if node.observed == "True":  # another process booted it; its faults go on counting from then
             node.booted_s, node.ready, node.changed_s = node.observed_since_s, True, node.observed_since_s
+            node.moved_s = 0.0
             self._arm(node, now_s)
             self._retaint(node)
         elif not node.wishes.boot_never:
@@ -134,13 +140,13 @@ class Machines:
             self._timers.set(("boot", node.name), max(now_s, node.created_s + wait_s))
 
     def _boot(self, node: Node, now_s: float) -> None:
-        node.booted_s = now_s
+        node.booted_s, node.moved_s = now_s, 0.0
         self._arm(node, now_s)
         self._turn(node, ready=True, now_s=now_s)
 
     def _arm(self, node: Node, now_s: float) -> None:
         """Sets everything that happens to a node after it has booted."""
-        booted_s = node.booted_s if node.booted_s is not None else now_s
+        booted_s = (node.booted_s if node.booted_s is not None else now_s) + node.moved_s
         wishes = node.wishes
         if wishes.not_ready_every_s is not None and wishes.not_ready_for_s is not None:
             self._timers.set(("flap", node.name), now_s + wishes.not_ready_every_s)
@@ -172,7 +178,7 @@ class Machines:
         node.silent = True
         self._quiet(node)
         if node.wishes.killed_s is not None and node.booted_s is not None:
-            self._timers.set(("killed", node.name), node.booted_s + node.wishes.killed_s)
+            self._timers.set(("killed", node.name), node.booted_s + node.moved_s + node.wishes.killed_s)
         self._tell(node.name, now_s)
 
     def _be_killed(self, node: Node, now_s: float) -> None:

@@ -38,6 +38,8 @@ class Node(msgspec.Struct):
     tainted: bool
     """Whether it carries the not-ready taint."""
     booted_s: float | None = None
+    moved_s: float = 0.0
+    """By how much the clock was set since then."""
     ready: bool = False
     """What its kubelet says of itself."""
     changed_s: float = 0.0

@@ -18,7 +18,7 @@ class Options(msgspec.Struct, frozen=True):
     """From a pod's admission to its containers' start."""
     stop_s: float = 0.0
     """How long containers take to stop when their pod is deleted."""
-    job_run_s: float | None = None
+    job_run_s: float | None = 1.0
     """How long pods of Jobs run if they do not say; ``None``: until they are deleted."""
     controller_manager: bool = False
     """Whether controllers look after nodes, Kubernetes' or ours. Without, the fleet takes the not-ready taint off; with

@@ -65,18 +65,28 @@ class Pod(msgspec.Struct, gc=False):
     wishes: PodWishes
     requests: Counts
     of_job: bool
+    """Whether a Job of the group batch made it, and it may end: restarted for ever it would not."""
     deadline_s: float | None
     """``activeDeadlineSeconds``."""
     delete_at_s: float | None
     """When its grace period ends, if it is being deleted."""
+    observed_generation: int = 0
+    """The generation that its status was last written for."""
+    scheduled: bool = False
+    """Whether its status says that it is scheduled; that is not so of a pod that was created with a node."""
     stage: Stage = Stage.PARKED
+    rejected: bool = False
+    """The node did not admit it."""
     booked: bool = False
     """Whether its requests count on its node."""
     ip: str = ""
     admitted_s: float = 0.0
     """``status.startTime``."""
+    admitted_moved_s: float = 0.0
+    """By how much the clock had been set when that was noted; the same for other times below."""
     started_s: float = 0.0
     """When its containers last started."""
+    started_moved_s: float = 0.0
     ready_s: float = 0.0
     """Since when it has been Ready, if it is."""
     restarts: int = 0
@@ -90,6 +100,7 @@ class Pod(msgspec.Struct, gc=False):
     reason: str = ""
     message: str = ""
     stopping_since_s: float | None = None
+    stopping_moved_s: float = 0.0
     deleted: bool = False
     """The final delete has been sent."""
     failures: int = 0
@@ -112,8 +123,8 @@ def read(pod: Object) -> Pod:
         shape=_shape(spec),
         wishes=pod_wishes(metadata),
         requests=requests_of(pod),
-        of_job=any(o.get("kind") == "Job" and o.get("controller") for o in metadata.get("ownerReferences") or ()),
-        deadline_s=spec.get("activeDeadlineSeconds"),
+        of_job=_is_of_job(metadata) and spec.get("restartPolicy", "Always") != "Always",
+        deadline_s=deadline_of(spec),
         delete_at_s=deletion_of(metadata),
     )
     _resume(record, pod.get("status") or {})
@@ -125,6 +136,22 @@ def deletion_of(metadata: Object) -> float | None:
     return None if stamp is None else _time(stamp)
 
 
+def deadline_of(spec: Object) -> float | None:
+    seconds = spec.get("activeDeadlineSeconds")
+    return None if seconds is None else float(seconds)
+
+
+def is_scheduled(status: Object) -> bool:
+    conditions = status.get("conditions") or ()
+    return any(each.get("type") == "PodScheduled" and each.get("status") == "True" for each in conditions)
+
+
+def _is_of_job(metadata: Object) -> bool:
+    """Of a batch Job. Pods of other kinds of jobs play parts that end or do not end; their kind does not tell."""
+    owner = next((each for each in metadata.get("ownerReferences") or () if each.get("controller")), None)
+    return owner is not None and owner.get("kind") == "Job" and str(owner.get("apiVersion")).startswith("batch/")
+
+
 def is_terminal(status: Object) -> bool:
     return status.get("phase") in ("Succeeded", "Failed")
 
@@ -133,6 +160,8 @@ def _resume(record: Pod, status: Object) -> None:
     """Takes up a life that another process began."""
     record.ip = status.get("podIP", "") if not record.shape.host_network else ""
     record.admitted_s = _time(status.get("startTime"))
+    record.observed_generation = status.get("observedGeneration", 0)
+    record.scheduled = is_scheduled(status)
     if is_terminal(status):
         record.stage = Stage.ENDED
         return

@@ -1,7 +1,7 @@
 """The status of a pod as its kubelet writes it: phase, conditions, container states, addresses.
 
 One function of a record (``nodes/pod.py``) and its node's address gives a strategic merge patch: conditions merge by
-type, so ``PodScheduled`` and conditions of others survive, and a condition without a time keeps the one it has. The
+type, so conditions of others survive, and a condition without a time keeps the one it has. The
 shapes, reasons and texts are those of the kubelet of Kubernetes v1.35. Readiness gates are opened at once, as KWOK
 does: in a simulated cluster nobody else would.
 """
@@ -23,19 +23,20 @@ _FORGIVEN_AFTER_S: Final = 600.0
 
 def pod_status(pod: Pod, host_ip: str) -> Object:
     """What is to be written now; the same again for the same record."""
-    if pod.stage is Stage.ENDED and pod.last is None and pod.reason:
-        # It was never taken in, so there is nothing to say about containers.
-        start = format_time(pod.admitted_s)
-        return {"phase": "Failed", "reason": pod.reason, "message": pod.message, "startTime": start}
-    status: Object = {"startTime": format_time(pod.admitted_s), "hostIP": host_ip, "hostIPs": [{"ip": host_ip}]}
+    status: Object = {"startTime": format_time(pod.admitted_s)}
     if pod.generation:
         status["observedGeneration"] = pod.generation
+    if pod.rejected:  # there is nothing to say about containers
+        return status | {"phase": "Failed", "reason": pod.reason, "message": pod.message}
+    status |= {"hostIP": host_ip, "hostIPs": [{"ip": host_ip}]}
     if pod.stage is Stage.ENDED:
         status |= _ended(pod, pod.changed_s)
     elif pod.stage is Stage.STARTING:
         status |= _starting(pod, pod.changed_s)
     else:
         status |= _running(pod, pod.changed_s)
+    # A kubelet repeats that the pod is scheduled, for the generation that it sees.
+    status["conditions"].append(_condition(pod, "PodScheduled", "True", None if pod.scheduled else pod.admitted_s))
     address = host_ip if pod.shape.host_network else pod.ip
     if address and pod.stage is not Stage.STARTING:
         status |= {"podIP": address, "podIPs": [{"ip": address}]}

@@ -21,6 +21,7 @@ from headgate.client.redelivery import Redelivery
 from headgate.client.transport import Transport, Unreachable
 from headgate.kube.resource import NODES, PODS
 from headgate.nodes import effects
+from headgate.nodes.clock import FollowingClock
 from headgate.nodes.effects import Effect
 from headgate.nodes.hollow import Hollow
 from headgate.nodes.requests import first_beat, request_of
@@ -38,21 +39,22 @@ _FINAL: Final = frozenset({404, 409, 410, 422})
 class Fleet:
     """One machine, one server."""
 
-    def __init__(self, hollow: Hollow, transport: Transport, *, writers: int = _WRITERS) -> None:
+    def __init__(
+        self, hollow: Hollow, transport: Transport, *, writers: int = _WRITERS, wall: Callable[[], float] = time.time
+    ) -> None:
         self._hollow = hollow
         self._transport = transport
         self._writers = writers
         self._queues: dict[str, deque[Effect]] = {}  # per object; a key is here while somebody works on it or will
         self._ready: asyncio.Queue[str] = asyncio.Queue()
         self._moved = asyncio.Event()  # the next deadline may have changed
-        self._epoch_s = 0.0
+        self._wall = wall
         self.reported: Final = asyncio.Event()
         """Every wanted node has been seen with its condition."""
 
     async def run(self) -> None:
         """Runs until it is cancelled."""
-        # The loop's own clock from here on: timers must not jump when somebody sets the wall clock.
-        self._epoch_s = time.time() - asyncio.get_running_loop().time()
+        self._clock = FollowingClock(asyncio.get_running_loop().time, self._wall, self._clock_moved)
         # One object that cannot be understood must not stop the others.
         node_events = Redelivery("hollow nodes", "node", self._node_happened)
         pod_events = Redelivery("hollow nodes", "pod", self._pod_happened)
@@ -112,8 +114,9 @@ class Fleet:
     async def _keep_time(self) -> None:
         while True:
             self._moved.clear()
+            now_s = self._now_s()  # first: if the clock was set, it moves the deadline
             deadline_s = self._hollow.next_deadline_s()
-            wait_s = None if deadline_s is None else deadline_s - self._now_s()
+            wait_s = None if deadline_s is None else deadline_s - now_s
             if wait_s is not None and wait_s <= 0:
                 try:
                     self._send(self._hollow.due(self._now_s()))
@@ -127,7 +130,11 @@ class Fleet:
                     await self._moved.wait()
 
     def _now_s(self) -> float:
-        return self._epoch_s + asyncio.get_running_loop().time()
+        return self._clock.now_s()
+
+    def _clock_moved(self, by_s: float) -> None:
+        _log.debug("hollow nodes: the clock was set by %.3f s", by_s)
+        self._hollow.clock_moved(by_s)
 
     # -- out -------------------------------------------------------------------------------------------------------
 

@@ -1,7 +1,8 @@
 """All timers of the hollow fleet in one heap.
 
 A timer has a key; setting it again moves it. Cancelled and moved entries stay in the heap until they surface, so every
-operation is cheap and nothing is ever scanned. Pure: whoever owns the heap says what time it is.
+operation is cheap and nothing is ever scanned. Pure: whoever owns the heap says what time it is, and when the clock was
+set (:meth:`Timers.move`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ class Timers(Generic[K]):
         self._heap: list[tuple[float, int, K]] = []
         self._deadlines: dict[K, tuple[float, int]] = {}
         self._sequence = 0  # timers of one instant ring in the order in which they were set
+        self._moved_s = 0.0  # by how much the clock was set; deadlines are kept as of a clock that never was
 
     def __len__(self) -> int:
         return len(self._deadlines)
@@ -28,6 +30,7 @@ class Timers(Generic[K]):
         return key in self._deadlines
 
     def set(self, key: K, at_s: float) -> None:
+        at_s -= self._moved_s
         standing = self._deadlines.get(key)
         if standing is not None and standing[0] == at_s:
             return
@@ -44,7 +47,11 @@ class Timers(Generic[K]):
     def next_deadline_s(self) -> float | None:
         while self._heap and not self._live():
             heappop(self._heap)
-        return self._heap[0][0] if self._heap else None
+        return self._heap[0][0] + self._moved_s if self._heap else None
+
+    def move(self, by_s: float) -> None:
+        """The clock was set: every timer rings as much later by it, and so after the same time as before."""
+        self._moved_s += by_s
 
     def due(self, now_s: float) -> Iterator[K]:
         """Takes out, one by one, what has run out by now; timers set meanwhile count too."""

@@ -1,11 +1,12 @@
 """What annotations ask of a hollow kubelet: how long a pod runs, how it ends, how a node misbehaves.
 
 An annotation that cannot be read counts as not given; a simulated cluster must not stop over a typing error, and
-``complaints`` tells the shell what to say about it. The list in ``HELP`` is the documentation.
+``complaints`` tells the shell what to say about it. The list in ``HELP`` is in ``docs/simulated-nodes.md``.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -21,11 +22,13 @@ PREFIX: Final = "headgate.dev/"
 KWOK_NODE: Final = "kwok.x-k8s.io/node"
 HOLLOW: Final = "headgate.dev/hollow"
 _KWOK_COMPLETE: Final = "pod-complete.stage.kwok.x-k8s.io/delay"
+_NEVER: Final = "never"
 
 HELP: Final = {
     # on pods
     "start-after": "pod: how long it is being created before it runs",
-    "run-for": "pod: how long its containers run before they exit; without it they run until the pod is deleted",
+    "run-for": "pod: how long its containers run before they exit, or never; without it pods of batch Jobs run for a "
+    "second, all others until they are deleted",
     "exit-code": "pod: what they exit with; 0 if not given",
     "stop-after": "pod or node: how long containers take to stop on deletion; they are killed after the grace period",
     # on nodes
@@ -43,6 +46,7 @@ HELP: Final = {
 class PodWishes(msgspec.Struct, frozen=True):
     start_s: float | None = None
     run_s: float | None = None
+    """Infinite: until the pod is deleted."""
     stop_s: float | None = None
     exit_code: int = 0
 
@@ -74,7 +78,7 @@ def pod_wishes(metadata: Object) -> PodWishes:
     annotations = metadata.get("annotations")
     if not annotations:
         return _NO_POD_WISHES
-    run_s = seconds(annotations.get(f"{PREFIX}run-for"))
+    run_s = _run_s(annotations.get(f"{PREFIX}run-for"))
     return PodWishes(
         start_s=seconds(annotations.get(f"{PREFIX}start-after")),
         run_s=run_s if run_s is not None else seconds(annotations.get(_KWOK_COMPLETE)),
@@ -119,7 +123,13 @@ def seconds(text: str | None) -> float | None:
     return None if isinstance(nanos, str) or nanos < 0 else nanos / 1e9
 
 
+def _run_s(text: str | None) -> float | None:
+    return math.inf if text == _NEVER else seconds(text)
+
+
 def _readable(name: str, value: str) -> bool:
+    if name == "run-for":
+        return _run_s(value) is not None
     if name == "exit-code":
         return _exit_code(value) is not None
     if name == "boot-never":

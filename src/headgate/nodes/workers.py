@@ -7,6 +7,7 @@ does that. Stages are in ``nodes/pod.py``; what is written for each is in ``node
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -17,7 +18,7 @@ from headgate.nodes.admit import check
 from headgate.nodes.effects import DeletePod, Effect, PatchPodStatus
 from headgate.nodes.node import Node
 from headgate.nodes.options import Options
-from headgate.nodes.pod import Exit, Pod, Stage, deletion_of, is_terminal, read
+from headgate.nodes.pod import Exit, Pod, Stage, deadline_of, deletion_of, is_scheduled, is_terminal, read
 from headgate.nodes.pod_status import KILLED, backoff_s, pod_status, restarts_after
 from headgate.nodes.timers import Timers
 from headgate.nodes.wishes import pod_wishes
@@ -54,6 +55,7 @@ class Workers:
         self._bookings: dict[str, Bookings] = {}
         self._shared_pool = Pool(POD_POOL)
         self._settled = False
+        self._moved_s = 0.0  # by how much the clock was set so far
         self._bells: Final[dict[str, Callable[[Pod, float], None]]] = {
             "start": self._run,
             "finish": self._finish,
@@ -121,6 +123,10 @@ class Workers:
             pod.failures += 1
             self._timers.set(("retry", pod.uid), now_s + min(2.0 ** min(pod.failures, 10), _MOST_RETRY_S))
 
+    def clock_moved(self, by_s: float) -> None:
+        """The clock was set. Timers that run were moved; those that are set anew must come to the same."""
+        self._moved_s += by_s
+
     # -- decisions -------------------------------------------------------------------------------------------------
 
     def _consider(self, pod: Pod, now_s: float) -> None:
@@ -136,17 +142,27 @@ class Workers:
             self._stop(pod, node, pod.delete_at_s, now_s)
         elif pod.stage is Stage.PARKED and node.up:
             self._admit(pod, node, now_s)
-        elif pod.stage is Stage.RUNNING:
+        elif pod.stage in _RUNS:
+            self._carry_on(pod, now_s)
+
+    def _carry_on(self, pod: Pod, now_s: float) -> None:
+        """It is admitted: what was wished may have changed, its deadline too, and it is said what was seen of that."""
+        if pod.stage is Stage.RUNNING:
             self._arm(pod)
-        elif pod.stage is Stage.BACKOFF and ("restart", pod.uid) not in self._timers:
+        else:
+            self._arm_deadline(pod)
+        if pod.stage is Stage.BACKOFF and ("restart", pod.uid) not in self._timers:
             self._timers.set(("restart", pod.uid), now_s + backoff_s(pod.restarts, 0.0))
+        if pod.generation != pod.observed_generation:
+            self._report(pod)
 
     def _admit(self, pod: Pod, node: Node, now_s: float) -> None:
         bookings = self._booked(pod.node)
         rejection = check(pod.requests, bookings.used, bookings.pods, node.allocatable)
-        pod.admitted_s = pod.admitted_s or now_s
+        if not pod.admitted_s:
+            pod.admitted_s, pod.admitted_moved_s = now_s, self._moved_s
         if rejection is not None:
-            pod.reason, pod.message = rejection.reason, rejection.message
+            pod.rejected, pod.reason, pod.message = True, rejection.reason, rejection.message
             self._enter(pod, Stage.ENDED, now_s)
             return
         self._book(pod)
@@ -160,6 +176,7 @@ class Workers:
 
     def _run(self, pod: Pod, now_s: float) -> None:
         pod.started_s = pod.ready_s = now_s
+        pod.started_moved_s = self._moved_s
         self._enter(pod, Stage.RUNNING, now_s)
         self._arm(pod)
 
@@ -167,15 +184,19 @@ class Workers:
         run_s = pod.wishes.run_s
         if run_s is None and pod.of_job:
             run_s = self._options.job_run_s
-        if run_s is None:
+        if run_s is None or math.isinf(run_s):
             self._timers.cancel(("finish", pod.uid))
         else:
-            self._timers.set(("finish", pod.uid), pod.started_s + run_s)
+            self._timers.set(("finish", pod.uid), pod.started_s + run_s + self._moved_s - pod.started_moved_s)
         self._arm_deadline(pod)
 
     def _arm_deadline(self, pod: Pod) -> None:
-        if pod.deadline_s is not None:
-            self._timers.set(("deadline", pod.uid), pod.admitted_s + pod.deadline_s)
+        """From the start time, whenever the deadline came; validation allows it to be set later, and shortened."""
+        if pod.deadline_s is None:
+            self._timers.cancel(("deadline", pod.uid))
+        else:
+            moved_s = self._moved_s - pod.admitted_moved_s
+            self._timers.set(("deadline", pod.uid), pod.admitted_s + pod.deadline_s + moved_s)
 
     def _finish(self, pod: Pod, now_s: float) -> None:
         """The containers exit by themselves."""
@@ -191,7 +212,7 @@ class Workers:
             self._timers.set(("restart", pod.uid), now_s + wait_s)
             return
         pod.restarts += 1
-        pod.started_s = now_s  # and Ready as before: nobody sees a gap of no length
+        pod.started_s, pod.started_moved_s = now_s, self._moved_s  # and Ready as before: a gap of no length is not seen
         self._enter(pod, Stage.RUNNING, now_s)
         self._arm(pod)
 
@@ -207,11 +228,13 @@ class Workers:
         """The pod is being deleted: let it stop, but not beyond its grace period. Ask again, and it may be shorter."""
         if pod.stage is Stage.RUNNING:
             if pod.stopping_since_s is None:
-                pod.stopping_since_s = now_s
+                pod.stopping_since_s, pod.stopping_moved_s = now_s, self._moved_s
             wanted_s = _given(pod.wishes.stop_s, _given(node.wishes.stop_s, self._options.stop_s))
-            stopped_s = pod.stopping_since_s + wanted_s
+            stopped_s = pod.stopping_since_s + wanted_s + self._moved_s - pod.stopping_moved_s
             if min(stopped_s, delete_at_s) > now_s:
                 self._timers.set(("stop", pod.uid), min(stopped_s, delete_at_s))
+                if pod.generation != pod.observed_generation:
+                    self._report(pod)
                 return
             self._end(pod, now_s, 0 if stopped_s <= delete_at_s else KILLED)
         elif pod.stage is not Stage.ENDED:
@@ -249,6 +272,7 @@ class Workers:
 
     def _report(self, pod: Pod) -> None:
         status = pod_status(pod, self._nodes[pod.node].ip)
+        pod.observed_generation = pod.generation
         self._emit(PatchPodStatus(pod.namespace, pod.name, pod.uid, status))
 
     def _follow(self, pod: Pod, obj: Object) -> None:
@@ -258,12 +282,16 @@ class Workers:
         pod.generation = metadata.get("generation", 0)
         pod.wishes = pod_wishes(metadata)
         pod.delete_at_s = deletion_of(metadata)
-        if is_terminal(obj.get("status") or {}) and pod.stage is not Stage.ENDED:
+        pod.deadline_s = deadline_of(obj["spec"])
+        status = obj.get("status") or {}
+        pod.scheduled = is_scheduled(status)
+        if is_terminal(status) and pod.stage is not Stage.ENDED:
             pod.stage = Stage.ENDED
             self._silence(pod)
             self._unbook(pod)
 
     def _add(self, pod: Pod) -> Pod:
+        pod.admitted_moved_s = pod.started_moved_s = self._moved_s
         self._pods[pod.key] = pod
         self._by_uid[pod.uid] = pod
         self._on_node.setdefault(pod.node, {})[pod.key] = pod

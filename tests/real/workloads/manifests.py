@@ -41,8 +41,9 @@ def stateful_set(name: str, pods: Object | None = None, **spec: Any) -> Object:
 
 
 def job(name: str, annotations: dict[str, str] | None = None, pod_spec: Object | None = None, **spec: Any) -> Object:
-    """Its pods run for a moment and succeed, unless `annotations` wish something else."""
-    pods = template(name, {"run-for": "300ms"} if annotations is None else annotations, **(pod_spec or {}))
+    """Its pods run for a moment and succeed; with `annotations` they run until they are ended, or as those wish."""
+    wishes = {"run-for": "300ms"} if annotations is None else {"run-for": "never", **annotations}
+    pods = template(name, wishes, **(pod_spec or {}))
     pods["spec"].setdefault("restartPolicy", "Never")
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": {"template": pods, **spec}}
 

@@ -32,7 +32,7 @@ def test_a_bound_pod_runs_and_is_ready() -> None:
         "podIP": "10.1.1.1",
         "podIPs": [{"ip": "10.1.1.1"}],
         "conditions": [
-            {"type": "PodScheduled", "status": "True"},
+            {"type": "PodScheduled", "status": "True", "observedGeneration": 1},
             *(
                 {"type": kind, "status": "True", "observedGeneration": 1, "lastTransitionTime": format_time(T0)}
                 for kind in ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady")
@@ -88,8 +88,38 @@ def test_a_pod_fails_with_its_annotated_exit_code() -> None:
 
 
 def test_pods_of_jobs_can_be_given_a_time_for_all() -> None:
-    world = a_world(a_pod("j", owner="Job"), a_pod("r", owner="ReplicaSet"), options=Options(job_run_s=10)).advance(10)
+    pods = a_pod("j", owner="batch/v1 Job"), a_pod("r", owner="apps/v1 ReplicaSet")
+    world = a_world(*pods, options=Options(job_run_s=10)).advance(10)
     assert (world.phase("j"), world.phase("r")) == ("Succeeded", "Running")
+
+
+@pytest.mark.parametrize(
+    ("owner", "policy", "annotations", "phase"),
+    [
+        ("batch/v1 Job", "Never", {}, "Succeeded"),
+        ("batch/v1 Job", "OnFailure", {}, "Succeeded"),
+        ("batch/v1 Job", "Never", {"exit-code": "2"}, "Failed"),
+        ("batch/v1 Job", "Never", {"run-for": "never"}, "Running"),
+        ("batch/v1 Job", "Never", {"run-for": "1h"}, "Running"),
+        ("batch/v1 Job", "Never", {"run-for": "nonsense"}, "Succeeded"),
+        ("batch/v1 Job", "Always", {}, "Running"),
+        ("batch.volcano.sh/v1alpha1 Job", "Never", {}, "Running"),
+        ("kubeflow.org/v1 PyTorchJob", "OnFailure", {}, "Running"),
+        ("apps/v1 ReplicaSet", "Always", {"run-for": "never"}, "Running"),
+    ],
+)
+def test_pods_of_batch_jobs_end_after_a_second_unless_they_say_otherwise(
+    owner: str, policy: str, annotations: dict[str, str], phase: str
+) -> None:
+    world = a_world(a_pod(owner=owner, restartPolicy=policy, annotations=annotations))
+    assert world.phase() == "Running"
+    world.advance(1)
+    assert world.phase() == phase
+    assert container(world)["restartCount"] == 0
+
+
+def test_a_pod_without_an_owner_runs_until_it_is_deleted() -> None:
+    assert a_world(a_pod()).advance(3600).phase() == "Running"
 
 
 def test_a_failing_pod_with_restart_on_failure_backs_off_like_a_kubelet() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from headgate.client.inprocess import InProcess
 from headgate.client.transport import Request, Response, Unreachable
+from headgate.kube.timestamps import parse_micro_time
 from headgate.nodes.effects import Effect
 from headgate.nodes.hollow import Hollow
 from headgate.nodes.options import Options
@@ -18,7 +19,7 @@ from headgate.nodes.pod import Pod
 from headgate.nodes.shell import Fleet
 from headgate.nodes.template import Template, make_nodes
 from unit.nodes.virtual import run
-from unit.nodes.world import a_node, a_pod
+from unit.nodes.world import T0, a_node, a_pod
 
 Object = dict[str, Any]
 
@@ -61,6 +62,8 @@ class Server:
             del self.objects[path]
             self.tell("DELETED", path, current)
             return reply(200, current)
+        if "/leases/" in path:
+            return reply(200, self.put(path, {**current, "spec": {**current["spec"], **body["spec"]}}))
         status = {**current.get("status", {}), **body.get("status", {})}
         return reply(200, self.put(path, {**current, "status": status}))
 
@@ -95,17 +98,33 @@ def reply(status: int, body: Object) -> Response:
     return Response(status, {}, json.dumps(body).encode())
 
 
-def play(hollow: Hollow, scenario: Callable[[Server], Coroutine[Any, Any, None]]) -> Server:
+class Wall:
+    """A wall clock that goes with the loop's, and that a test can set."""
+
+    def __init__(self) -> None:
+        self.offset_s = T0
+
+    def __call__(self) -> float:
+        return self.offset_s + asyncio.get_running_loop().time()
+
+
+def play(hollow: Hollow, scenario: Callable[[Server], Coroutine[Any, Any, None]], wall: Wall | None = None) -> Server:
     server = Server()
 
     async def main() -> None:
-        fleet = asyncio.create_task(Fleet(hollow, InProcess(server.handle), writers=4).run())
+        fleet = asyncio.create_task(Fleet(hollow, InProcess(server.handle), writers=4, wall=wall or Wall()).run())
         await scenario(server)
         fleet.cancel()
         await asyncio.wait([fleet])
 
     run(main())
     return server
+
+
+def parsed(text: str) -> float:
+    micros = parse_micro_time(text if "." in text else text.replace("Z", ".000000Z"))
+    assert not isinstance(micros, str)
+    return micros / 1e6
 
 
 NODE, POD = "/api/v1/nodes/n", "/api/v1/namespaces/a/pods/p"
@@ -190,6 +209,41 @@ def test_leases_are_made_and_then_renewed() -> None:
     assert server.requests.count(f"POST {leases}") == 1
     assert server.requests.count(f"PATCH {leases}/n") >= 10
     assert server.objects[f"{leases}/n"]["spec"]["leaseDurationSeconds"] == 40
+
+
+@pytest.mark.parametrize("by_s", [3600.0, -3600.0, 0.5, -0.5])
+def test_what_is_written_follows_the_wall_clock_when_that_is_set(by_s: float) -> None:
+    wall = Wall()
+    lease = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/n"
+
+    def ages(server: Server) -> dict[str, float]:
+        """How long ago the server was told, by the wall clock."""
+        node = server.objects[NODE]
+        beats = {each["lastHeartbeatTime"] for each in node["status"]["conditions"]}
+        times = {"renewTime": server.objects[lease]["spec"]["renewTime"], "heartbeat": beats.pop()}
+        assert not beats
+        return {name: wall() - parsed(text) for name, text in times.items()}
+
+    async def scenario(server: Server) -> None:
+        server.put(NODE, a_node())
+        server.put(POD, a_pod(annotations={"run-for": "2h"}))
+        await asyncio.sleep(100)
+        assert 0 <= ages(server)["renewTime"] <= 11
+        wall.offset_s += by_s
+        await asyncio.sleep(100)
+        assert 0 <= ages(server)["renewTime"] <= 11
+        assert -1 <= ages(server)["heartbeat"] <= 61
+        server.put(POD + "2", a_pod("p2"))
+        await asyncio.sleep(1)
+        started = parsed(server.objects[POD + "2"]["status"]["startTime"])
+        assert -1 <= wall() - started <= 3
+        server.put(POD, server.objects[POD])  # an event about the pod sets its timers anew
+        await asyncio.sleep(6990)
+        assert server.objects[POD]["status"]["phase"] == "Running"
+        await asyncio.sleep(20)
+        assert server.objects[POD]["status"]["phase"] == "Succeeded", "it ran for as long as it was to"
+
+    play(Hollow(Options(controller_manager=True, report_s=30.0)), scenario, wall)
 
 
 def test_one_object_that_makes_no_sense_does_not_stop_the_others() -> None:

@@ -41,11 +41,12 @@ def a_node(name: str = "n", *, pods: str = "110", **annotations: str) -> Object:
 
 
 def a_pod(name: str = "p", node: str = "n", cpu: str = "1", **more: Any) -> Object:
-    """``more``: fields of the spec; ``annotations``, ``owner`` and ``finalizers`` go to the metadata."""
+    """``more``: fields of the spec; ``annotations``, ``owner`` ("batch/v1 Job") and ``finalizers`` of the metadata."""
     notes = {f"headgate.dev/{key}": value for key, value in more.pop("annotations", {}).items()}
     metadata: Object = {"name": name, "namespace": "a", "annotations": notes, "generation": 1}
     if "owner" in more:
-        metadata["ownerReferences"] = [{"kind": more.pop("owner"), "controller": True}]
+        api_version, _, kind = more.pop("owner").rpartition(" ")
+        metadata["ownerReferences"] = [{"apiVersion": api_version, "kind": kind, "controller": True}]
     if "finalizers" in more:
         metadata["finalizers"] = more.pop("finalizers")
     container = {"name": "c", "image": "img", "resources": {"requests": {"cpu": cpu}}}

@@ -22,17 +22,22 @@ from headgate.client.redelivery import Redelivery
 from headgate.client.transport import Transport
 from headgate.client.writer import Writer
 from headgate.kube.resource import NODES, PODS, Resource
+from headgate.kube.timestamps import format_time, parse_time
+from headgate.nodes.clock import SteadyClock
 from headgate.nodes.models.contract import Buy, Effect, Model, Remove, Taint, Tell
 
 Object = dict[str, Any]
 
 _log: Final = logging.getLogger(__name__)
+_CLOCKS_DIFFER_S: Final = 1.0  # creation times are whole seconds
 
 
 class Autoscaler:
     """One model, one server. ``component`` is whom Events are said to come from."""
 
-    def __init__(self, model: Model, transport: Transport, component: str) -> None:
+    def __init__(
+        self, model: Model, transport: Transport, component: str, *, wall: Callable[[], float] = time.time
+    ) -> None:
         self._model = model
         self._transport = transport
         self._component = component
@@ -40,14 +45,14 @@ class Autoscaler:
         self._events = EventWriter(self._writer)
         self._moved = asyncio.Event()  # the next deadline may have changed
         self._unsynced = {PODS, NODES}
-        self._epoch_s = 0.0
+        self._wall = wall
         self.bought: Final[list[str]] = []
         """The names of all machines that joined by order of the model, in order."""
         self.removed: Final[list[str]] = []
 
     async def run(self) -> None:
         """Runs until it is cancelled."""
-        self._epoch_s = time.time() - asyncio.get_running_loop().time()
+        self._clock = SteadyClock(asyncio.get_running_loop().time, self._wall)
         # One object that cannot be understood must not stop the others.
         pod_events = Redelivery(self._component, "pod", self._pod_happened)
         node_events = Redelivery(self._component, "node", self._node_happened)
@@ -79,7 +84,7 @@ class Autoscaler:
 
     def _pod_happened(self, event: Event) -> None:
         if isinstance(event, Applied):
-            self._model.pod_applied(event.object, self._now_s())
+            self._model.pod_applied(self._in_own_time(event.object), self._now_s())
         elif isinstance(event, Removed):
             self._model.pod_removed(event.uid, self._now_s())
         else:
@@ -87,7 +92,7 @@ class Autoscaler:
 
     def _node_happened(self, event: Event) -> None:
         if isinstance(event, Applied):
-            self._model.node_applied(event.object, self._now_s())
+            self._model.node_applied(self._in_own_time(event.object), self._now_s())
         elif isinstance(event, Removed):
             self._model.node_removed(event.name, self._now_s())
         else:
@@ -112,7 +117,15 @@ class Autoscaler:
                     await self._moved.wait()
 
     def _now_s(self) -> float:
-        return self._epoch_s + asyncio.get_running_loop().time()
+        return self._clock.now_s()
+
+    def _in_own_time(self, obj: Object) -> Object:
+        """The model asks how old objects are: when the wall clock was set, they are not younger or older for it."""
+        ahead_s = self._clock.ahead_s()
+        created = parse_time(obj["metadata"].get("creationTimestamp") or "")
+        if abs(ahead_s) < _CLOCKS_DIFFER_S or isinstance(created, str):
+            return obj
+        return {**obj, "metadata": {**obj["metadata"], "creationTimestamp": format_time(created - ahead_s)}}
 
     # -- out -------------------------------------------------------------------------------------------------------
 
