@@ -239,11 +239,12 @@ def adopts(place: Workplace) -> None:
 
 
 def is_used_by_kubectl(place: Workplace) -> None:
-    place.looks_at("jobs")
-    place.kubectl(f"create job j --image={IMAGE} -- true")
+    place.create(job("j", LONG))
     place.wait(numbers(place, active=1, ready=1))
     place.kubectl("get jobs")
-    succeed(place, *living(place))
+    place.kubectl("delete job j")
+    place.wait(place.gone("jobs/j"), place.pods_are(0))
+    place.kubectl(f"create job j --image={IMAGE} -- true")
     place.kubectl("wait --for=condition=complete job/j --timeout=40s")
     place.kubectl("get jobs")
     place.stop("it is complete", over(place))
