@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator
+from functools import partial
 
 import pytest
 
@@ -155,6 +156,13 @@ def test_a_definition_that_is_deleted_leaves_no_warning(caplog: pytest.LogCaptur
             await with_namespace(server)
             definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
             transport, collector = Refusing(server), Collector()
+
+            def is_forgotten(uid: str) -> bool:
+                return not collector.graph.get(uid)
+
+            def has_refused_since(count: int) -> bool:
+                return transport.not_found > count
+
             async with running(transport, collector):
                 for _ in range(3):
                     assert (await ask(server, "POST", definitions, DEFINITION))[0] == 201
@@ -162,11 +170,11 @@ def test_a_definition_that_is_deleted_leaves_no_warning(caplog: pytest.LogCaptur
                     status, widget = await ask(server, "POST", WIDGETS, {**kind, "metadata": {"name": "w"}})
                     assert status == 201, widget
                     uid = widget["metadata"]["uid"]
-                    await until(lambda uid=uid: collector.graph.get(uid))
+                    await until(partial(collector.graph.get, uid))
                     before = transport.not_found
                     assert (await ask(server, "DELETE", f"{definitions}/widgets.example.com"))[0] == 200
-                    await until(lambda uid=uid: not collector.graph.get(uid))
-                    await until(lambda before=before: transport.not_found > before)
+                    await until(partial(is_forgotten, uid))
+                    await until(partial(has_refused_since, before))
 
     with caplog.at_level(logging.WARNING):
         asyncio.run(main())
