@@ -43,6 +43,7 @@ class FaultyWire:
         self._rate = 0.0
         self._longest_watch_s: float | None = None
         self._refused: tuple[str, str] | None = None
+        self._lost: tuple[str, str] | None = None
         self.watches_flow = True
         self.pause_s = 0.0
         self._ready = threading.Event()
@@ -63,8 +64,12 @@ class FaultyWire:
         """From now on such requests are answered with an error and not passed on, until :meth:`allow`."""
         self._refused = (method, path_end)
 
+    def lose(self, method: str, path_end: str) -> None:
+        """The server acts on the next such request, and the client gets no answer."""
+        self._lost = (method, path_end)
+
     def allow(self) -> None:
-        self._refused = None
+        self._refused = self._lost = None
 
     def hold_watches(self) -> None:
         """From now on whoever watches hears nothing, until :meth:`let_watches_go`, and then all of it."""
@@ -111,6 +116,9 @@ class FaultyWire:
     def fate(self, method: str, path: str) -> str:
         if self._refused is not None and method == self._refused[0] and path.endswith(self._refused[1]):
             return "error"
+        if self._lost is not None and method == self._lost[0] and path.endswith(self._lost[1]):
+            self._lost = None
+            return "lost"
         return self._chance.choices(
             ("error", "error after the act", "lost", ""), (self._rate, self._rate, self._rate, 1 - 3 * self._rate)
         )[0]

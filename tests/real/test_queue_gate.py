@@ -105,6 +105,19 @@ def test_a5_an_api_error_is_tried_again_and_holds_up_nobody_else(place: Place) -
     assert place.is_gated("q")
 
 
+def test_a5_a_removal_whose_answer_was_lost_is_sent_again_and_changes_nothing(place: Place) -> None:
+    """The removal carries the uid, names the gate, and has the same stamp: the second one finds nothing to do."""
+    queue = place.queue("1")
+    place.wire.lose("PATCH", "/pods/twice")
+    created = place.pod("twice", queue, wants="nowhere")["metadata"]
+    pod = place.until_unschedulable("twice")
+    sent = [path for _, method, path in place.wire.writes if method == "PATCH" and path.endswith("/pods/twice")]
+    assert len(sent) == 2
+    assert pod["metadata"]["generation"] == created["generation"] + 1
+    assert gates_of(pod) == []
+    place.until_used(queue, reserved="1")
+
+
 def test_a6_a_pod_that_is_deleted_before_its_gate_is_lifted_harms_nobody(place: Place) -> None:
     queue = place.queue("1")
     place.wire.refuse("PATCH", "/pods/p")

@@ -162,6 +162,11 @@ class Queues:
         found, self._book.withdrawn = list(self._book.withdrawn), {}
         return found
 
+    @property
+    def has_withdrawn(self) -> bool:
+        """Whether :meth:`withdrawn` has something to tell."""
+        return bool(self._book.withdrawn)
+
     def is_withdrawn(self, uid: str, stamp: Stamp) -> bool:
         """Whether this stamp, which the API shows, is of a promise that was taken back."""
         record = self._book.records.get(uid)

@@ -207,7 +207,7 @@ class Admitting:
                 yield lift
 
     def next_deadline_s(self) -> float | None:
-        if self._is_asked:
+        if self._is_asked or self._owed or self.queues.has_withdrawn:
             return -math.inf
         release_s = self._release_s if self._releasing and self._lifts.room else None
         found = (self._lifts.next_deadline_s(), self.queues.next_deadline_s(), release_s)

@@ -116,6 +116,17 @@ def test_a_promise_that_comes_back_while_the_first_stamp_is_on_its_way_is_writte
     assert world.scheduler.queues.usage("t1").reserved == {"cpu": 5000}
 
 
+def test_a_promise_that_is_taken_back_between_steps_is_followed_up_at_once() -> None:
+    world, shown = with_a_promise()
+    assert world.scheduler.queues.take_back("uid-large", "it is for a pod of higher priority")
+    assert world.scheduler.next_deadline_s() == float("-inf")
+    world.show_queues(a_queue("t1", "4"))
+    world.step(1.0)
+    assert removals(world) == {"large": shown["metadata"]["annotations"][STAMP]}
+    assert world.statuses["large"].endswith("; it is for a pod of higher priority")
+    assert world.scheduler.next_deadline_s() != float("-inf")
+
+
 def test_the_node_that_was_kept_for_the_pod_is_free_again() -> None:
     world, shown = with_a_promise()
     nominated = {**shown, "status": {**shown["status"], "nominatedNodeName": "a"}}
