@@ -255,6 +255,42 @@ class SlowQueues:
         ]
         return min(fitting)[1:] if fitting else None
 
+    def let_grow(self) -> list[str]:
+        """Where nothing fits, the oldest that asks for more takes from younger ones that do; who lost a promise."""
+        growing = sorted((pod for pod in self.pods.values() if pod.state() == "growing"), key=promise_key)
+        for index, pod in enumerate(growing):
+            younger, place = growing[index + 1 :], self.place(pod)
+            if not self.takes(place) or not self.fits_without(place, pod.missing(), younger):
+                continue
+            lost = []
+            for each in reversed(younger):
+                if self.fits(place, pod.missing()):
+                    break
+                if self.would_help(place, pod.missing(), each):
+                    each.take_back()
+                    lost.append(each.task.uid)
+            return lost
+        return []
+
+    def fits_without(self, queue: str, ask: Amounts, others: list[Pod]) -> bool:
+        kept = [each.promised_at for each in others]
+        for each in others:
+            each.promised_at = ""
+        fits = self.fits(queue, ask)
+        for each, at in zip(others, kept, strict=True):
+            each.promised_at = at
+        return fits
+
+    def would_help(self, queue: str, ask: Amounts, other: Pod) -> bool:
+        for name in self.path(queue):
+            used = self.used(name)
+            for resource, amount in ask.items():
+                limit = self.limit(name, resource)
+                is_short = limit is not None and used.get(resource, 0) + amount > limit
+                if is_short and name in self.path(self.place(other)) and other.promised.get(resource):
+                    return True
+        return False
+
     def next_try(self, uids: Iterable[str]) -> str | None:
         """Who of those with a grant is tried next, by what is on nodes."""
         keyed = []

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from headgate.capacity import verdicts
+from headgate.capacity import growing, verdicts
 from headgate.capacity.book import Book
 from headgate.kube.timestamps import format_micro_time
 
@@ -33,6 +33,8 @@ def admit(book: Book, now_s: float, most: int) -> list[Grant]:
     while left > 0:
         first = book.grants.first()
         if first is None:
+            if growing.settle(book):
+                continue
             break
         queue, unit = first
         gang = None if isinstance(unit, str) else book.gangs[unit]

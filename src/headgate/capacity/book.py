@@ -53,6 +53,7 @@ class Book:
         self.stirred: dict[str, None] = {}
         self.changed: dict[str, None] = {}
         self.moved: dict[str, None] = {}  # pods that count in another queue than before
+        self.growing: dict[str, Record] = {}  # pods that were promised something and ask for more
         self.withdrawn: dict[str, None] = {}  # pods whose promise was taken back
         self.regrouped: dict[str, None] = {}  # pods that belong to another group than before, or to none
         self.entered: dict[tuple[str, str], None] = {}
@@ -86,6 +87,7 @@ class Book:
         if standing in PROMISED:
             self.promises.remove(record)
             self._drop(record, self.idle, self.idle_ranks)
+            self.growing.pop(uid, None)
         elif standing is Standing.ALLOCATED:
             self._drop(record, self.on_nodes, self.ranks)
         elif standing is Standing.PUT_OFF:
@@ -135,6 +137,8 @@ class Book:
             self.promises.add(record)
             if record.is_idle:
                 self._put(record, self.idle, self.idle_ranks)
+            if standing is Standing.GROWING:
+                self.growing[task.uid] = record
         elif standing is Standing.ALLOCATED:
             self._put(record, self.on_nodes, self.ranks)
         elif standing is Standing.PUT_OFF and record.put_off is not None:

@@ -93,19 +93,20 @@ def _units(records: Iterable[Record]) -> Iterator[tuple[_Key, list[Record]]]:
     gangs: dict[tuple[str, str], list[Record]] = {}
     for record in records:
         if record.gang is None:
-            yield _key(record), [record]
+            yield age_key(record), [record]
         else:
             gangs.setdefault(record.gang.key, []).append(record)
     for members in gangs.values():
-        members.sort(key=_key)
+        members.sort(key=age_key)
         gang = members[0].gang
         settled = 0 if gang is None else gang.ready - gang.counts.get(Standing.RESERVED, 0)
         together = 0 if gang is None else max(gang.minimum - settled, 0)
         if together:
-            yield _key(members[0]), members[:together]
+            yield age_key(members[0]), members[:together]
         for record in members[together:]:
-            yield _key(record), [record]
+            yield age_key(record), [record]
 
 
-def _key(record: Record) -> _Key:
+def age_key(record: Record) -> _Key:
+    """The order in which promises were made."""
     return (record.promised_at, record.task.namespace, record.task.name)

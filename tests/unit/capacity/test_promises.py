@@ -158,6 +158,28 @@ def test_more_than_was_promised_is_granted_in_turn() -> None:
     assert house.queues.stirred() == ["u-grows"]
 
 
+def test_two_promised_pods_that_were_both_resized_do_not_wait_for_each_other() -> None:
+    house = House(a_queue("q", cpu=4))
+    for number in (1, 2):
+        promised = stamped(a_task(f"p{number}", "2", queue="q"), "q", at(number))
+        house.show(promised, msgspec.structs.replace(promised, requests={"cpu": 3000}))
+    assert house.admit() == ["p1"]
+    assert (house.queues.withdrawn(), house.use("q")) == (["u-p2"], (0, 3000))
+    assert house.message("p2").endswith("it asks for more, and so does p1, promised before it")
+    house.placed("p1")
+    house.queues.task_removed("u-p1")
+    assert house.admit() == ["p2"]
+
+
+def test_a_resized_pod_that_fits_no_limit_takes_nothing_from_others_that_were_resized() -> None:
+    house = House(a_queue("q", cpu=5))
+    for number, cpu in enumerate((100, 2, 2), 1):
+        promised = stamped(a_task(f"p{number}", "1", queue="q"), "q", at(number))
+        house.show(promised, msgspec.structs.replace(promised, requests={"cpu": cpu * 1000}))
+    assert sorted(house.admit()) == ["p2", "p3"]
+    assert (house.queues.withdrawn(), house.use("q")) == ([], (0, 5000))
+
+
 def test_a_promise_that_was_resized_down_is_kept_until_the_pod_has_a_node() -> None:
     house = House(a_queue("q", cpu=4))
     promised = stamped(a_task("shrinks", "3", queue="q"), "q", at(1))

@@ -1,0 +1,61 @@
+"""Promised pods that ask for more than they were promised, and stand in each other's way.
+
+None of them can use what it holds before it has the rest. Where nothing else can be granted, the oldest of them that
+would fit without younger ones gets its turn: promises of younger ones are taken back, the youngest first, until it
+fits. The work is linear in the number of such pods, and there is none while fewer than two of them wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from headgate.capacity.book import Book
+from headgate.capacity.promises import age_key
+from headgate.capacity.record import Ask, Record
+
+_Where = tuple[str, str]
+"""A queue and a resource."""
+
+
+def settle(book: Book) -> bool:
+    """Whether promises were taken back, so that another grant fits."""
+    if len(book.growing) < 2:
+        return False
+    by_age = sorted(book.growing.values(), key=age_key)
+    index = _oldest_that_would_fit(book, by_age)
+    if index is None:
+        return False
+    first, before = by_age[index], len(book.withdrawn)
+    why = f"what it was promised was taken back: it asks for more, and so does {first.task.name}, promised before it"
+    for record in reversed(by_age[index + 1 :]):
+        missing = _find_missing(book, first.place, first.ask or (), {})
+        if not missing:
+            break
+        if any(name in book.tree.path(record.place) and record.promised.get(resource) for name, resource in missing):
+            book.take_back(record, why)
+            book.settle_all()
+    return len(book.withdrawn) > before
+
+
+def _oldest_that_would_fit(book: Book, by_age: Sequence[Record]) -> int | None:
+    found, freed = None, dict[_Where, int]()
+    for index in range(len(by_age) - 1, -1, -1):
+        record = by_age[index]
+        branch = book.tree.get(record.place)
+        if branch is not None and branch.may_grant and not _find_missing(book, record.place, record.ask or (), freed):
+            found = index
+        for name in book.tree.path(record.place):
+            for resource, amount in record.promised.items():
+                freed[name, resource] = freed.get((name, resource), 0) + amount
+    return found
+
+
+def _find_missing(book: Book, queue: str, ask: Ask, freed: Mapping[_Where, int]) -> list[_Where]:
+    """Where there is no room for the ask, even if so much were free."""
+    return [
+        (name, resource)
+        for name in book.tree.path(queue)
+        for resource, amount in ask
+        if resource in (limits := book.tree.branches[name].limits)
+        and book.ledger.account(name).used(resource) - freed.get((name, resource), 0) + amount > limits[resource]
+    ]
