@@ -218,6 +218,42 @@ def test_room_that_terminating_pods_leave_is_not_bought_for_a_pod_with_quota(wor
     assert world.machines("left") == 1
 
 
+@pytest.mark.parametrize("kind", ["gated", "ungated", "gang"])
+def test_room_that_terminating_pods_leave_is_not_bought_for_the_next_pods_of_their_queue(
+    world: World, kind: str
+) -> None:
+    """The queue is full, and its share is given on while its holders still end, which takes most of their grace."""
+    story = f"slow-{kind}"
+    world.queue(story, "2")
+    old, new = [[f"{story}-{age}-{number}" for number in range(2)] for age in ("old", "new")]
+    for name in old:
+        world.pod(story, name, gated=True, annotations={STOP_AFTER: "25s"})
+    world.until_bound(*old)
+    in_group = {}
+    if kind == "gang":
+        send(world.server, "POST", POD_GROUPS, a_group(story, queue=story, minMember=2))
+        in_group = {GROUP_NAMES[0]: story}
+    if kind != "ungated":
+        for name in new:
+            world.pod(story, name, gated=True, annotations=in_group)
+        world.settle()
+    for name in old:
+        send(world.server, "DELETE", f"{PODS}/{name}")
+    if kind == "ungated":  # one that did not opt in is a shortage while its queue is full, as with Volcano
+        for name in new:
+            world.pod(story, name)
+    nodes = {get_pod(world.server, name)["spec"]["nodeName"] for name in old}
+    world.until(lambda: {get_pod(world.server, name)["status"].get("nominatedNodeName") for name in new} == nodes)
+    world.settle()
+    waiting = [get_pod(world.server, name) for name in new]
+    assert [(is_bound(pod), scheduled_reason(pod)) for pod in waiting] == [(False, "WaitingForTerminatingPods")] * 2
+    assert world.machines(story) == 2
+    for name in old:
+        patch_pod(world.server, name, {"metadata": {"annotations": {STOP_AFTER: "0s"}}})
+    world.until_bound(*new)
+    assert world.machines(story) == 2
+
+
 def test_a_machine_is_bought_when_those_who_should_leave_are_overdue(world: World) -> None:
     world.queue("stuck", "8")
     slow = {STOP_AFTER: "6s"}  # more than enough for its kubelet to hear that it has fallen silent
