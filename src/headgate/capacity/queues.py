@@ -335,6 +335,11 @@ class Queues:
         record = self._book.records.get(uid)
         return (uid,) if record is None or record.gang is None else record.gang.first_members()
 
+    def members(self, namespace: str, group: str) -> tuple[str, ...]:
+        """All pods that name the group."""
+        gang = self._book.gangs.get((namespace, group))
+        return () if gang is None else tuple(gang.members)
+
     def company(self, uid: str) -> Company:
         """Those who are tried together with this pod, itself among them, and how many of them have to get nodes."""
         record = self._book.records.get(uid)

@@ -18,6 +18,7 @@ import msgspec
 from headgate.capacity.names import GATE, OPT_IN, STAMP
 from headgate.capacity.queues import Company, Held, Queues, Why
 from headgate.capacity.stamp import Stamp, read_stamp, write_stamp
+from headgate.capacity.task import read_annotations
 from headgate.kube import conditions, gates
 from headgate.kube.exposition import Sample
 from headgate.kube.timestamps import format_micro_time
@@ -273,6 +274,10 @@ class Admitting:
         held = self.queues.held(pod.uid) if pod.scheduler_name in self._names else None
         self._is_asked |= held is not None and held.why is Why.WAITING_TURN
         return held
+
+    def group(self, pod: Pod) -> str:
+        """The PodGroup that a pod of ours names."""
+        return read_annotations(pod.annotations, pod.uid).group if pod.scheduler_name in self._names else ""
 
     def company(self, pod: Pod) -> Company:
         """Whom the pod is tried together with, itself among them."""

@@ -66,6 +66,7 @@ class Attempts:
         self._admitting = admitting
         self._preempting = preempting
         self._metrics = metrics
+        self._lessened: dict[tuple[str, str], None] = {}  # groups that a pod left since the last step
 
     def attempt(self, queued: Queued[Pod], now_s: float) -> list[Effect]:
         pod = queued.pod
@@ -316,10 +317,18 @@ class Attempts:
         """The node, or the time that pods on it have to end, changed: pods that wait for room there look again."""
         self._look_again(self._queue.nominations.on_node(node_name), now_s)
 
-    def company_changed(self, uids: Iterable[str], now_s: float) -> None:
-        """A pod of a group is gone: the others may wait in vain."""
-        queued = [self._queue.get(uid) for uid in uids]
-        self._look_again([each.pod for each in queued if each is not None], now_s)
+    def leaves_its_group(self, uid: str) -> None:
+        """A pod of a group goes: the others may wait in vain. They look again with the next step, once for all."""
+        queued = self._queue.get(uid)
+        group = "" if queued is None else self._admitting.group(queued.pod)
+        if queued is not None and group:
+            self._lessened[queued.pod.namespace, group] = None
+
+    def look_again_in_groups(self, now_s: float) -> None:
+        groups, self._lessened = self._lessened, {}
+        for namespace, name in groups:
+            queued = [self._queue.get(uid) for uid in self._admitting.queues.members(namespace, name)]
+            self._look_again([each.pod for each in queued if each is not None], now_s)
 
     def _look_again(self, pods: Iterable[Pod], now_s: float) -> None:
         waiting = [each.uid for each in pods if self._conditions.reason(each) == WAITING_FOR_ROOM]

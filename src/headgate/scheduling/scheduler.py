@@ -161,12 +161,10 @@ class Scheduler:
         self._preempting.forget(uid)
         self.cluster.leaving.removed(uid)
         self._owed += self._attempts.settle(uid, now_s)
-        queued = self.queue.get(uid)
-        others = () if queued is None else self._admitting.company(queued.pod).uids
+        self._attempts.leaves_its_group(uid)
         self._owed += self._retracted(self._retracting.forget(uid), now_s)
         self._admitting.gone(uid, now_s)
         self.queue.delete(uid, now_s)
-        self._attempts.company_changed(others, now_s)
         row = matrix.home(uid)
         old = None if row is None else matrix.pods_on(row)[uid]
         matrix.pod_removed(uid)
@@ -272,6 +270,7 @@ class Scheduler:
     def step(self, now_s: float, most: int) -> list[Effect]:
         """Try up to so many pods that may be tried now; fewer if there are no more."""
         effects, self._owed = self._owed, []
+        self._attempts.look_again_in_groups(now_s)
         effects += self._admitting.step(now_s)
         effects += self._attempts.carry_out(self._contending.step(), now_s)
         effects += self._due(now_s)

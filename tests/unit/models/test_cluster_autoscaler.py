@@ -54,7 +54,14 @@ def test_ca_3_a_nominated_pod_buys_nothing_and_fills_its_node() -> None:
 
 @pytest.mark.parametrize(
     ("reason", "machines"),
-    [("Unschedulable", 1), ("SchedulingGated", 0), ("WaitingForQueue", 0), ("SchedulerError", 0), ("Schedulable", 0)],
+    [
+        ("Unschedulable", 1),
+        ("SchedulingGated", 0),
+        ("WaitingForQueue", 0),
+        ("WaitingForTerminatingPods", 0),
+        ("SchedulerError", 0),
+        ("Schedulable", 0),
+    ],
 )
 def test_ca_4_ca_5_only_the_reason_unschedulable_buys(reason: str, machines: int) -> None:
     market = a_market()

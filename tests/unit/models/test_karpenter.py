@@ -39,7 +39,14 @@ def test_kp_1_pods_with_a_node_or_a_promise_of_one_or_of_daemons_buy_nothing() -
 
 @pytest.mark.parametrize(
     ("reason", "machines"),
-    [("Unschedulable", 1), ("SchedulingGated", 0), ("WaitingForQueue", 0), ("SchedulerError", 0), ("", 0)],
+    [
+        ("Unschedulable", 1),
+        ("SchedulingGated", 0),
+        ("WaitingForQueue", 0),
+        ("WaitingForTerminatingPods", 0),
+        ("SchedulerError", 0),
+        ("", 0),
+    ],
 )
 def test_kp_2_only_the_reason_unschedulable_buys(reason: str, machines: int) -> None:
     market = a_market()

@@ -87,3 +87,18 @@ def test_a_pod_that_waits_for_its_victims_to_go_buys_nothing(market: Market) -> 
     market.run(SOON_S)
     assert len(market.bought) == 2
     assert scheduler.promised == ["driver", "executor-1"]
+
+
+def test_a_pod_that_waits_for_terminating_pods_buys_nothing_until_they_are_overdue(market: Market) -> None:
+    submitted(market, gated=True)
+    node = market.pods["executor-1"]["spec"]["nodeName"]
+    market.pods["executor-1"]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:30Z"
+    market.show("executor-1")
+    market.pod("successor", reason="WaitingForTerminatingPods")
+    market.change("successor", nominatedNodeName=node)
+    market.run(SOON_S)
+    assert len(market.bought) == 2
+    market.change("successor", nominatedNodeName="")
+    market.say("successor", "Unschedulable")
+    market.run(SOON_S)
+    assert len(market.bought) == 3
