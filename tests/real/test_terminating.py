@@ -10,10 +10,11 @@ import json
 
 import pytest
 
+from harness.queues import QUEUES
 from harness.scheduling import is_bound, scheduled_reason, send, wait_for
 from headgate.capacity.names import GATE, STAMP
 from headgate.scheduling.leaving import WAITING_FOR_ROOM
-from real.queue_place import PODS, QUEUES, Place
+from real.queue_place import PODS, Place
 
 pytestmark = pytest.mark.real
 
