@@ -93,6 +93,20 @@ def test_bodies_that_never_end_get_a_timeout_and_are_dropped(front: Front, good:
     good.work()
 
 
+def test_bodies_that_drip_get_no_more_time_than_others(front: Front, good: GoodClient, crowd: Crowd) -> None:
+    hostile = [crowd(front.line()) for _ in range(10)]
+    for each in hostile:
+        each.sendall(b"POST " + MAPS.encode() + b" HTTP/1.1\r\n" + HEAD + b"Content-Length: 100000\r\n\r\n{")
+
+    def drip() -> bool:
+        for each in hostile:
+            with contextlib.suppress(OSError):
+                each.sendall(b" ")
+        return all(map(_has_ended, hostile))
+
+    work_until(good, drip)
+
+
 def test_bodies_that_fill_memory_together_are_refused(front: Front, good: GoodClient, crowd: Crowd) -> None:
     hostile = [crowd(front.line()) for _ in range(8)]
     for each in hostile:
@@ -228,3 +242,14 @@ def _deaf(front: Front) -> socket.socket:
 def _is_reset(sock: socket.socket) -> bool:
     """Whether the server has cut the line, as seen without reading from it."""
     return sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) != 0
+
+
+def _has_ended(line: socket.socket) -> bool:
+    """Whether the server has answered and closed."""
+    line.settimeout(0.01)
+    try:
+        return line.recv(65536) == b""
+    except TimeoutError:
+        return False
+    except OSError:
+        return True

@@ -30,11 +30,14 @@ class Written:
         self.client_certificate = None
         self.source = "127.0.0.1"
         self.waiting_bytes: Callable[[], int] = int
+        self.waits: list[float | None] = []
 
     def write(self, data: bytes | memoryview) -> None:
         self.writes.append(bytes(data))
 
-    def wait(self, seconds: float | None) -> None: ...
+    def wait(self, seconds: float | None) -> None:
+        self.waits.append(seconds)
+
     def hold_input(self, hold: bool) -> None: ...
     def close(self, *, linger: bool = False) -> None:
         self.closed = True
@@ -46,14 +49,14 @@ class Written:
 Scenario = Callable[[Written, Connection], Coroutine[Any, Any, None]]
 
 
-def play(scenario: Scenario) -> None:
+def play(scenario: Scenario, limits: Limits = LIMITS) -> None:
     async def run() -> None:
         api = Embedded().api
         endpoint = Endpoint(api)
         committer = Committer(api.store, None, publish=endpoint.publish)
         endpoint.attach(committer)
         line = Written()
-        await scenario(line, Connection(Hub(endpoint, Accounts(LIMITS), LIMITS), cast(Line, line)))
+        await scenario(line, Connection(Hub(endpoint, Accounts(limits), limits), cast(Line, line)))
         await endpoint.close()
         await committer.close()
 
@@ -151,3 +154,55 @@ def test_events_that_gathered_leave_in_one_write_and_the_end_of_a_watch_is_marke
         assert line.writes[-1].endswith(b"0\r\n\r\n")
 
     play(scenario)
+
+
+def test_a_body_has_so_long_in_all_and_so_long_between_two_pieces() -> None:
+    async def scenario(line: Written, connection: Connection) -> None:
+        connection.received(request(f"POST {MAPS}", fields="Content-Length: 100\r\n"))
+        assert line.waits[-1] == 30.0
+        connection._body_ends_s -= 50.0  # as if it had come slowly so far
+        connection.received(b" ")
+        assert 9.0 < (line.waits[-1] or 0.0) <= 10.0
+        connection._body_ends_s -= 50.0
+        connection.received(b" ")
+        assert line.waits[-1] == 0.0
+        connection.expired()
+        assert line.writes[-1].startswith(b"HTTP/1.1 504 Gateway Timeout\r\n")
+        assert line.closed
+
+    play(scenario)
+
+
+def test_broken_chunks_are_a_bad_request_and_the_end_of_the_connection() -> None:
+    async def scenario(line: Written, connection: Connection) -> None:
+        connection.received(request(f"POST {MAPS}", fields="Transfer-Encoding: chunked\r\n") + b"zz\r\n{}\r\n0\r\n\r\n")
+        (answer,) = line.writes
+        assert answer.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+        assert b'"reason":"BadRequest"' in answer
+        assert line.closed
+
+    play(scenario)
+
+
+def test_long_heads_that_do_not_end_are_bounded_together() -> None:
+    limits = Limits(heads_in_all_bytes=100_000)
+
+    async def scenario(line: Written, connection: Connection) -> None:
+        lines = [Written() for _ in range(5)]
+        crowd = [Connection(connection._hub, cast(Line, each)) for each in lines]
+        for each in crowd:
+            each.received(b"GET /healthz HTTP/1.1\r\nHost: x\r\nX: " + b"y" * 60_000)
+        assert [each.closed for each in lines] == [False, False, True, True, True]
+        connection.received(b"GET /healthz HTTP/1.1\r\nHost: x\r\nX: " + b"y" * 10_000)
+        assert not line.closed
+        connection.received(b"\r\n\r\n")
+        assert line.writes[-1].startswith(b"HTTP/1.1 403 Forbidden\r\n")
+        crowd[0].received(b"\r\n\r\n")
+        assert lines[0].writes[-1].startswith(b"HTTP/1.1 403 Forbidden\r\n")
+        for each in lines[2:]:
+            connection._hub.accounts.leave(cast(Line, each))
+        last = Written()
+        Connection(connection._hub, cast(Line, last)).received(b"GET / HTTP/1.1\r\nX: " + b"y" * 60_000)
+        assert not last.closed, "what is complete is counted no more"
+
+    play(scenario, limits)
