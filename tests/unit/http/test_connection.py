@@ -199,8 +199,8 @@ def test_long_heads_that_do_not_end_are_bounded_together() -> None:
         assert line.writes[-1].startswith(b"HTTP/1.1 403 Forbidden\r\n")
         crowd[0].received(b"\r\n\r\n")
         assert lines[0].writes[-1].startswith(b"HTTP/1.1 403 Forbidden\r\n")
-        for each in lines[2:]:
-            connection._hub.accounts.leave(cast(Line, each))
+        for closed in lines[2:]:
+            connection._hub.accounts.leave(cast(Line, closed))
         last = Written()
         Connection(connection._hub, cast(Line, last)).received(b"GET / HTTP/1.1\r\nX: " + b"y" * 60_000)
         assert not last.closed, "what is complete is counted no more"

@@ -44,7 +44,7 @@ _MOST_CONVERTED_BYTES: Final = 128 * 1024 * 1024
 """A list is converted whole."""
 _MOST_CONNECTIONS: Final = 2000
 _PATIENCE_S: Final = 10.0
-"""With handshakes and bodies that do not come."""
+"""With handshakes, first heads and bodies that do not come."""
 _KEPT_ALIVE_S: Final = 120.0
 """Longer than API servers keep a connection that nobody uses, so that it is they who close it."""
 _ASK_S: Final = 3.0
@@ -60,8 +60,10 @@ _log: Final = logging.getLogger(__name__)
 class WebhookServer:
     """Answers from when it is ``listening``; knows the cluster while it is ``following``."""
 
-    def __init__(self, transport: Transport, policy: Policy) -> None:
+    def __init__(self, transport: Transport, policy: Policy, *, patience_s: float = _PATIENCE_S) -> None:
         self._transport = transport
+        self._patience_s: Final = patience_s
+        self._unheard: Final[dict[asyncio.BaseProtocol, asyncio.Handle]] = {}  # connections without a request so far
         self._policy = policy
         self._paths: Final[Mapping[str, Step]] = {step.path: step for step in every(policy) if step.path}
         self._watched: Final = watched(policy)
@@ -123,22 +125,41 @@ class WebhookServer:
     @contextlib.asynccontextmanager
     async def listening(self, host: str, port: int) -> AsyncIterator[int]:
         """Answers until the block is left. Yields the port."""
-        front = web.Server(self._handle, keepalive_timeout=_KEPT_ALIVE_S, access_log=None)
+        front = web.Server(
+            self._handle, keepalive_timeout=_KEPT_ALIVE_S, lingering_time=self._patience_s, access_log=None
+        )
         loop = asyncio.get_running_loop()
 
         def connected() -> asyncio.BaseProtocol:
-            return front() if len(front.connections) < _MOST_CONNECTIONS else _Refused()
+            if len(front.connections) >= _MOST_CONNECTIONS:
+                return _Refused()
+            handler = front()
+            # aiohttp waits for a first head for ever; for later ones its own timer suffices.
+            self._unheard[handler] = loop.call_later(2 * self._patience_s, self._give_up, handler)
+            return handler
 
         server = await loop.create_server(
-            connected, host or None, port, ssl=self._tls, ssl_handshake_timeout=_PATIENCE_S, backlog=512
+            connected, host or None, port, ssl=self._tls, ssl_handshake_timeout=self._patience_s, backlog=512
         )
         try:
             yield server.sockets[0].getsockname()[1]
         finally:
             self._is_ready = False
             server.close()
+            for timer in self._unheard.values():
+                timer.cancel()
+            self._unheard.clear()
             await front.shutdown(1.0)
             await asyncio.sleep(0)  # what was cut is closed by the loop, a turn later
+
+    def _give_up(self, handler: web.RequestHandler) -> None:
+        self._unheard.pop(handler, None)
+        handler.force_close()
+
+    def _hear(self, handler: asyncio.BaseProtocol | None) -> None:
+        timer = self._unheard.pop(handler, None) if handler is not None else None
+        if timer is not None:
+            timer.cancel()
 
     async def call_itself(self, host: str, port: int, name: str) -> str:
         """Asks as an API server would, by the name that one uses; what is wrong, or nothing. It is ready then."""
@@ -165,6 +186,7 @@ class WebhookServer:
         return "" if self._is_ready else "no call to itself has succeeded yet"
 
     async def _handle(self, request: web.BaseRequest) -> web.Response:
+        self._hear(request.protocol)
         if request.method == "GET":
             return self._examined(request.path)
         step = self._paths.get(request.path)
@@ -175,10 +197,10 @@ class WebhookServer:
             return _text(405, f"POST {KIND if step is not None else review.KIND}")
         most = _MOST_BYTES if step is not None else _MOST_CONVERTED_BYTES
         try:
-            async with asyncio.timeout(_PATIENCE_S):
+            async with asyncio.timeout(self._patience_s):
                 body = await _read(request, most)
         except TimeoutError:
-            return _text(408, f"no whole body came in {_PATIENCE_S:.0f} s")
+            return _text(408, f"no whole body came in {self._patience_s:.0f} s")
         if body is None:
             return _text(413, f"more than {most} bytes")
         if step is None:
