@@ -23,6 +23,8 @@ Wire = Mapping[str, Any]
 _ENDED: Final = frozenset({"Succeeded", "Failed"})
 _GROUP_WHYS: Final = frozenset({Why.NO_GROUP, Why.GANG_SHORT, Why.NOT_INQUEUE})
 _IN_LINE: Final = frozenset({Why.FULL, Why.WAITING_TURN})
+_WITHOUT_A_NODE: Final = (conditions.UNSCHEDULABLE, conditions.WAITING_FOR_TERMINATING_PODS)
+"""Reasons of pods that were tried: one that did not opt in gives its share back meanwhile."""
 _AWAITED: Final = {
     "gate": "somebody else's gate",
     "queue": "its queue",
@@ -158,9 +160,7 @@ def _holds(
     scheduled = conditions.find((pod.get("status") or {}).get("conditions"), conditions.POD_SCHEDULED) or {}
     if held is not None and held.why is Why.FOREIGN_GATE and queues is not None:
         yield _behind(about, queues, requests)
-    elif held is not None and not (
-        held.why is Why.WAITING_TURN and scheduled.get("reason") == conditions.UNSCHEDULABLE
-    ):
+    elif held is not None and not (held.why is Why.WAITING_TURN and scheduled.get("reason") in _WITHOUT_A_NODE):
         position = queues.position(about.uid) if queues is not None and held.why in _IN_LINE else None
         yield _queue_hold(held, about.group, position), _next_of(held, about, position)
     elif not strange:

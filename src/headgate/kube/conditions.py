@@ -15,6 +15,8 @@ Condition = dict[str, Any]
 POD_SCHEDULED: Final = "PodScheduled"
 POD_READY: Final = "Ready"
 UNSCHEDULABLE: Final = "Unschedulable"
+WAITING_FOR_TERMINATING_PODS: Final = "WaitingForTerminatingPods"
+"""The pod fits when terminating pods are gone, and was promised the node: no autoscaler buys for this reason."""
 SCHEDULER_ERROR: Final = "SchedulerError"
 DISRUPTION_TARGET: Final = "DisruptionTarget"
 PREEMPTION_BY_SCHEDULER: Final = "PreemptionByScheduler"

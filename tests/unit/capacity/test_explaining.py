@@ -166,3 +166,14 @@ def test_the_group_of_a_pod_is_named() -> None:
     pod = a_pod("p", GATE)
     pod["metadata"]["annotations"][GROUP_NAMES[0]] = "train"
     assert told(None, pod).group == "train"
+
+
+@pytest.mark.parametrize("opted_in", [True, False])
+def test_a_pod_that_waits_for_terminating_pods_waits_for_its_node_and_not_for_its_turn(opted_in: bool) -> None:
+    task = a_task("next", 1, queue="a", gates=(), opted_in=opted_in)
+    pod = a_pod("next", condition={"reason": "WaitingForTerminatingPods", "message": "0/1 nodes are available"})
+    pod["status"]["nominatedNodeName"] = "n"
+    about = told(House(*TREE, stamped(task, "a") if opted_in else task), pod)
+    (hold,) = about.holds
+    assert (hold.kind, hold.name, hold.why) == ("node", "n", "WaitingForTerminatingPods")
+    assert about.next == ("pods have to leave node n",)
