@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from headgate.capacity.names import OPT_IN
 from headgate.capacity.queues import Queues, Room
 from headgate.scheduling import telling
 from headgate.scheduling.bindings import Step
@@ -58,7 +59,8 @@ class Contending:
             if room is None or (room.victims and found is None):
                 continue
             if room.promises:
-                yield from self._retracting.begin(uid, room.promises)
+                if found is not None or self._would_keep(queued.pod, room):
+                    yield from self._retracting.begin(uid, room.promises)
             elif found is not None:
                 yield from self._make_go(queued.pod, found)
 
@@ -73,6 +75,14 @@ class Contending:
                 yield from self._make_go(queued.pod, found)
         if uid not in self._cluster.preemptions:
             self._retracting.release(uid)
+
+    def _would_keep(self, pod: Pod, room: Room) -> bool:
+        """A pod that did not opt in keeps its share only if it gets a node: without one it would give back what was
+        taken from others for it, again and again."""
+        if pod.annotations.get(OPT_IN) == "true":
+            return True
+        is_alone = room.for_uids == (pod.uid,)
+        return is_alone and isinstance(self._cycles[pod.scheduler_name].decide(pod), Placement)
 
     def _make_go(self, pod: Pod, found: Nominated) -> Iterator[Step]:
         self._queue.nominate(pod, found.node_name)

@@ -120,6 +120,14 @@ def test_a_pod_that_never_preempts_still_comes_before_a_promise_of_lower_priorit
     assert (cluster.retracts, cluster.node_of("high")) == (["low"], "n0")
 
 
+def test_a_pod_that_did_not_opt_in_takes_nothing_that_it_could_not_keep() -> None:
+    cluster = a_cluster()
+    promised(cluster, "low")
+    cluster.create(a_queued_pod("high", 8, "plain", priority=10, nodeSelector=NOWHERE))
+    cluster.run(700.0)
+    assert cluster.retracts == []
+
+
 def test_a_promise_with_a_nominated_node_is_kept() -> None:
     cluster = a_cluster(16)
     cluster.run_pod("old", 8, "n0", priority=100)
