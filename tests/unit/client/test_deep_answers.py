@@ -7,8 +7,10 @@ able to stop those who watch all pods.
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -16,6 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import headgate
 from headgate.client import picking
 from headgate.client.credentials.plugin import Plugin, Printed, read_printed
 from headgate.client.feed import Trouble, parse_event, parse_page
@@ -123,3 +126,17 @@ SHAPES: dict[str, Callable[[int], bytes]] = {
 def test_a_deep_document_takes_time_in_proportion_to_its_bytes(shape: str) -> None:
     before, after = least_cpu_s(SHAPES[shape](50_000)), least_cpu_s(SHAPES[shape](200_000))
     assert after < before * 4 * 2
+
+
+OWN = {"control/scheduler/rehearsal.py"}  # reads the requests of this very process
+
+
+@pytest.mark.parametrize("package", ["client", "control"])
+def test_what_another_program_wrote_is_decoded_in_one_place(package: str) -> None:
+    root = Path(headgate.__file__).parent
+    direct = {
+        path.relative_to(root).as_posix()
+        for path in (root / package).rglob("*.py")
+        if re.search(r"msgspec\.json\.(decode|Decoder)\b", path.read_text())
+    }
+    assert direct <= OWN, "use headgate.kube.wire_json, which reads documents of any depth"

@@ -192,14 +192,14 @@ async def _run(plugin: Plugin, authority: str) -> bytes:
         raise Unreachable(f"{plugin.command} cannot be run: {error}{hint}", sent=False) from error
     assert child.stdout is not None
     try:
-        output = await child.stdout.read(_PRINTED_BYTES)
-        while output and (more := await child.stdout.read(_PRINTED_BYTES)):
+        output = bytearray()
+        while more := await child.stdout.read(_PRINTED_BYTES):
             output += more
             if len(output) > _PRINTED_BYTES:
                 raise Unreachable(f"{plugin.command} printed more than {_PRINTED_BYTES} bytes", sent=False)
         if await child.wait():
             raise Unreachable(f"{plugin.command} failed with exit code {child.returncode}", sent=False)
-        return output
+        return bytes(output)
     finally:
         if child.returncode is None:
             with contextlib.suppress(ProcessLookupError):
