@@ -42,7 +42,7 @@ def answer(api: Api, request: Request) -> Response:
     found = None if path.startswith("//") else _find(api, request)
     if found is None:
         return _lost(api, path)
-    if request.method != "GET" and _is_routed(api, path):
+    if request.info.method != "GET" and _is_routed(api, path):
         return views.refuse(status.method_not_allowed())
     return found()
 
@@ -117,7 +117,7 @@ def _document(request: Request, document: dict[str, Any]) -> Response:
 
 def _aggregated(api: Api, request: Request, prefix: Literal["/api", "/apis"]) -> Response | None:
     """The newer dialect, if it is asked for; ``/apis/`` never speaks it."""
-    if request.path == "/apis/" or not discovery.wants_aggregated(request.header("accept")):
+    if request.info.path == "/apis/" or not discovery.wants_aggregated(request.header("accept")):
         return None
     document = discovery.aggregated(api.kinds, prefix)
     tag = discovery.etag(document)

@@ -87,7 +87,7 @@ class Call:
     @property
     def applies(self) -> bool:
         """Whether this is a server-side apply."""
-        return self.request.method == "PATCH" and self.request.header("content-type").startswith(APPLY_TYPE)
+        return self.info.verb == "patch" and self.request.header("content-type").startswith(APPLY_TYPE)
 
     @property
     def time_left_s(self) -> float:

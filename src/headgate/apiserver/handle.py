@@ -89,7 +89,7 @@ def handle(api: Api, request: Request, moment: Moment) -> Answering:
     answer = caller.refusal or (yield from _answer(api, request, moment, caller.user))
     if isinstance(answer, Watch):
         # The answer to HEAD ends with its head.
-        return answer if request.method != "HEAD" else Response(200, b"", answer.content_type, answer.headers)
+        return answer if request.info.method != "HEAD" else Response(200, b"", answer.content_type, answer.headers)
     if caller.warning:
         warnings = warning_headers([caller.warning])
         answer = msgspec.structs.replace(answer, headers=(*answer.headers, *warnings))

@@ -48,15 +48,15 @@ _JSON_TYPES: Final = frozenset({"", "application/json", "application/*", "*/*"})
 
 def answer(schemas: Schemas, kinds: KindTable, request: Request) -> Response | None:
     """The answer to a request for a path of OpenAPI; None for every other path."""
-    if request.path == _V2:
+    if request.info.path == _V2:
         return _v2(request.header("accept"))
-    if not request.path.startswith(_ROOT):
+    if not request.info.path.startswith(_ROOT):
         return None
     library = _library(schemas)
     names = library.names(kinds)
-    if request.path == _ROOT:
+    if request.info.path == _ROOT:
         return Response(200, library.index(names), _TEXT)
-    name = request.path.removeprefix(f"{_ROOT}/")
+    name = request.info.path.removeprefix(f"{_ROOT}/")
     if name not in names:
         return None
     if not _accepts_json(request.header("accept")):

@@ -61,3 +61,12 @@ def test_the_table_of_volcanos_defects_leaves_none_out() -> None:
 
 
 DEFECTS = {"W": 10, "E": 3, "A": 10, "R": 13, "U": 24}
+
+
+def test_only_routing_looks_at_the_method_of_a_request() -> None:
+    """Everything else goes by the verb: what is authorized as one thing must not be executed as another."""
+    server = ROOT / "src" / "headgate" / "apiserver"
+    routing = {server / name for name in ("about.py", "handle.py", "messages.py", "request_info.py", "routes.py")}
+    others = [path for path in MODULES if server in path.parents and server / "http" not in path.parents]
+    reading = [path for path in others if re.search(r"\b(request|info)\.method\b", path.read_text())]
+    assert [str(path.relative_to(ROOT)) for path in reading if path not in routing] == []
