@@ -16,6 +16,7 @@ from bench import (
     metrics,
     queues,
     quota,
+    responsiveness,
     scheduler,
     size,
     store,
@@ -40,6 +41,7 @@ BENCHES = {
     "gate": gate.main,
     "latency": latency.main,
     "workloads": workloads.main,
+    "responsiveness": responsiveness.main,
 }
 WITH_OPTIONS = {
     "scheduler": scheduler.main,

@@ -26,7 +26,7 @@ from headgate.apiserver.webhooks.index import WebhookIndex
 from headgate.kube.features import Features
 from headgate.kube.protobuf import Messages
 from headgate.kube.schema import Schemas
-from headgate.store import Store
+from headgate.store import Item, Store
 
 
 class Api:
@@ -83,6 +83,15 @@ class Api:
     def kinds(self) -> KindTable:
         """Everything that is served now, custom kinds included."""
         return self._catalog.table
+
+    def prepare_definition(self, item: Item) -> None:
+        """``item`` is a CustomResourceDefinition that was just staged."""
+        self._catalog.prepare(item)
+
+    def catch_up(self) -> None:
+        """Take in what was committed. Until the next commit the tables that readers share stay as they are."""
+        self._catalog.table  # noqa: B018 # looking at it is what brings it up to date
+        self.policy.catch_up()
 
     def form(self, kind: Kind) -> Form:
         form = kind.form or self._forms.get(kind.type_name)

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import random
 import time
 import uuid
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Final
+
+import msgspec
 
 from headgate.apiserver.access.authentication import authenticate
 from headgate.apiserver.access.user import User
@@ -32,11 +36,13 @@ from headgate.apiserver.messages import (
     WebhookAnswer,
     WebhookCall,
 )
+from headgate.apiserver.placement import Place, where
 from headgate.apiserver.streams import Stream
 from headgate.apiserver.watching import Watch
 from headgate.apiserver.webhooks.shell import Webhooks
 from headgate.kube import status
 from headgate.store import Change, Revision
+from headgate.store.exclusion.shell import Exclusion
 from headgate.store.journal.shell import CommitFailed
 from headgate.store.shell import Committer
 
@@ -54,6 +60,32 @@ def _new_suffix() -> str:
 
 def _new_uid() -> str:
     return str(uuid.uuid4())
+
+
+class _Step(msgspec.Struct, frozen=True):
+    """What a request wants done before it goes on, or its answer."""
+
+    effect: Effect | None
+    answer: Any = None
+
+
+def _advance(steps: Answering, result: object) -> _Step:
+    try:
+        return _Step(steps.send(result))
+    except StopIteration as done:
+        return _Step(None, done.value)
+
+
+def _advance_uncollected(steps: Answering, result: object) -> _Step:
+    """A long step makes a million objects, which all go with it. The garbage collector would look at all of them again
+    and again, each time holding up every thread."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        return _advance(steps, result)
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 class Endpoint:
@@ -74,6 +106,8 @@ class Endpoint:
         self._waiting: Final[list[tuple[Revision, asyncio.Future[bool]]]] = []
         self._webhooks: Final = Webhooks()
         self._questions: Final[set[asyncio.Task[None]]] = set()
+        self._alone: Final = Exclusion()  # until there is a committer
+        self._worker: Final = ThreadPoolExecutor(max_workers=1, thread_name_prefix="headgate-request")
         self.stopping = False
 
     def attach(self, committer: Committer) -> None:
@@ -115,6 +149,8 @@ class Endpoint:
         for question in self._questions:
             question.cancel()
         await self._webhooks.close()
+        await self._exclusion.free()
+        self._worker.shutdown()
 
     def user_of(self, request: Request) -> User | None:
         """Who asks, before it is looked at what for; ``None`` for somebody who gets a 401 whatever it is."""
@@ -129,17 +165,41 @@ class Endpoint:
         """The answer if it needs no waiting, as most reads do; else what must be awaited to have it."""
         moment = Moment(self._clock(), _new_uid, _new_suffix, random.randrange)
         steps = handle(self._api, request, moment)
-        try:
-            return self._continue(steps, next(steps))
-        except StopIteration as done:
-            return self._served(done.value)
+        place = where(self._api, request)
+        if place == "thread" or (place == "turn" and self._exclusion.held):
+            return self._drive(steps, place)
+        step = _advance(steps, None)
+        return self._served(step.answer) if step.effect is None else self._drive(steps, place, step.effect)
 
-    async def _continue(self, steps: Answering, effect: Effect) -> Response | Watch:
+    async def _drive(self, steps: Answering, place: Place, effect: Effect | None = None) -> Response | Watch:
+        while True:
+            result = None if effect is None else await self._perform(effect)
+            if place == "thread":
+                step = await self._in_thread(steps, result)
+            else:
+                if place == "turn":
+                    await self._exclusion.free()
+                step = _advance(steps, result)
+            if step.effect is None:
+                return self._served(step.answer)
+            effect = step.effect
+
+    async def _in_thread(self, steps: Answering, result: object) -> _Step:
+        """One step beside the event loop. It ends even if nobody waits for it any more, and only then others go on."""
+        await self._exclusion.hold()
+        loop = asyncio.get_running_loop()
         try:
-            while True:
-                effect = steps.send(await self._perform(effect))
-        except StopIteration as done:
-            return self._served(done.value)
+            self._api.catch_up()
+            job = self._worker.submit(_advance_uncollected, steps, result)
+        except BaseException:
+            self._exclusion.release()
+            raise
+        job.add_done_callback(lambda _: loop.call_soon_threadsafe(self._exclusion.release))
+        return await asyncio.shield(asyncio.wrap_future(job))
+
+    @property
+    def _exclusion(self) -> Exclusion:
+        return self._alone if self._committer is None else self._committer.exclusion
 
     def _served(self, answer: Response | Watch) -> Response | Watch:
         """A watch may have to ask a webhook, long after it was answered."""

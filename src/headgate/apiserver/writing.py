@@ -217,6 +217,8 @@ def stage(call: Call, kind: Kind, obj: Object, *, delete: bool = False) -> Item:
 def _stage(call: Call, kind: Kind, item: Item, *, delete: bool = False) -> Item:
     change = call.api.store.stage(item, delete=delete)
     quota.settle(call.api, change, call.info.subresource, call.now)
+    if kind.resource == upkeep.DEFINITIONS and not delete:
+        call.api.prepare_definition(item)
     if kind.resource == upkeep.DEFINITIONS or (delete and kind.form is not None):
         upkeep.follow(call, kind, item)
     return item

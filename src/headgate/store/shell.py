@@ -20,6 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from headgate.store import log
+from headgate.store.exclusion.shell import Exclusion
 from headgate.store.health import DiskHealth
 from headgate.store.item import Change, Revision
 from headgate.store.journal.shell import CommitFailed, Journal
@@ -50,6 +51,7 @@ class Committer:
         limits: Limits | None = None,
     ) -> None:
         """``publish`` is called in the event loop with what became visible, before any writer gets its answer."""
+        self.exclusion: Final = Exclusion()
         self._store = store
         self._journal = journal
         self._publish = publish
@@ -88,8 +90,7 @@ class Committer:
         elif revision <= self._store.committed:
             waiter.set_result(None)
         elif self._journal is None:
-            self._show(self._store.applied)
-            waiter.set_result(None)
+            self.exclusion.when_free(lambda: self._show_at_once(waiter))
         elif self._job is not None and revision <= self._upto:
             self._current.append(waiter)
         else:
@@ -102,6 +103,9 @@ class Committer:
 
     def tick(self, now_s: float) -> None:
         """Forgets the past that is too old, and asks for a checkpoint of what was committed since the last one."""
+        self.exclusion.when_free(lambda: self._tick(now_s))
+
+    def _tick(self, now_s: float) -> None:
         self._compact(self._retention.tick(now_s, self._store.committed))
         self._checkpoint_blocked = False
         if self._journal is not None and self._health.problem is not None:
@@ -124,6 +128,7 @@ class Committer:
         self._closing = True
         while self._job is not None:
             await asyncio.wait([self._job])
+            await self.exclusion.free()
         self._executor.shutdown()
         if self._journal is not None:
             self._journal.close(Revision(self._store.next_revision() - 1))
@@ -135,6 +140,9 @@ class Committer:
             asyncio.get_running_loop().call_soon(self._start)
 
     def _start(self) -> None:
+        self.exclusion.when_free(self._start_now)
+
+    def _start_now(self) -> None:
         self._starting = False
         if self._journal is None or self._closing or self._job is not None:
             return
@@ -158,7 +166,7 @@ class Committer:
             self._upto = pending[-1].revision if pending else self._store.committed
             self._current, self._next = self._next, []
             commit = self._job = loop.run_in_executor(self._executor, self._journal.write, batch)
-            commit.add_done_callback(lambda done: self._finish_commit(done, batch))
+            commit.add_done_callback(lambda done: self.exclusion.when_free(lambda: self._finish_commit(done, batch)))
 
     def _finish_checkpoint(self, done: asyncio.Future[bool]) -> None:
         self._job = None
@@ -222,6 +230,11 @@ class Committer:
             self._compact(self._store.excess(limits.max_changes, limits.max_bytes))
         if visible:
             self._publish(visible)
+
+    def _show_at_once(self, waiter: asyncio.Future[None]) -> None:
+        self._show(self._store.applied)
+        if not waiter.done():
+            waiter.set_result(None)
 
     def _lose(self, waiters: Sequence[asyncio.Future[None]], reason: CommitFailed) -> None:
         lost = self._store.rollback()

@@ -73,6 +73,14 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
+async def answered(line: Written) -> None:
+    """A request with a long body is worked on in a thread."""
+    async with asyncio.timeout(30):
+        while not line.writes:
+            await asyncio.sleep(0.001)
+    await settle()
+
+
 def body_of(answer: bytes) -> bytes:
     return answer.partition(b"\r\n\r\n")[2]
 
@@ -101,7 +109,7 @@ def test_a_long_answer_leaves_in_pieces_and_none_while_the_client_does_not_read(
     async def scenario(line: Written, connection: Connection) -> None:
         long = '{"metadata":{"name":"a"},"data":{"x":"' + "y" * 350_000 + '"}}'
         connection.received(request(f"POST {MAPS}", long))
-        await settle()
+        await answered(line)
         line.writes.clear()
         line.stalled = True
         connection.received(request(f"GET {MAPS}/a"))
@@ -122,7 +130,7 @@ def test_a_long_answer_is_compressed_for_who_wants_it() -> None:
     async def scenario(line: Written, connection: Connection) -> None:
         long = '{"metadata":{"name":"a"},"data":{"x":"' + "y" * 350_000 + '"}}'
         connection.received(request(f"POST {MAPS}", long))
-        await settle()
+        await answered(line)
         line.writes.clear()
         connection.received(request(f"GET {MAPS}/a", fields="Accept-Encoding: gzip\r\n"))
         while not line.writes:

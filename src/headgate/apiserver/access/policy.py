@@ -175,6 +175,10 @@ class Policy:
 
     # -- following the store ---------------------------------------------------------------------------------------
 
+    def catch_up(self) -> None:
+        """Take in what was committed since the last look, so that the next one changes nothing here."""
+        self._follow()
+
     def _follow(self) -> None:
         committed = self._store.committed
         if self._seen == committed:

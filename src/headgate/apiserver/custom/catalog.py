@@ -29,6 +29,7 @@ class Catalog:
         self._store: Final = store
         self._table = builtin
         self._definitions: dict[str, Definition] = {}
+        self._prepared: dict[str, tuple[Item, Definition | None, Definition | None]] = {}  # staged, before, after
         self._seen = Revision(0)
 
     @property
@@ -38,6 +39,14 @@ class Catalog:
             self._follow()
             self._seen = newest
         return self._table
+
+    def prepare(self, item: Item) -> None:
+        """Compile a definition that was just staged, where it is written: who first asks after its commit need not."""
+        before = self._definitions.get(item.name)
+        self._prepared[item.name] = item, before, self._read(item, before)
+
+    def _read(self, item: Item, before: Definition | None) -> Definition | None:
+        return read_definition(self._schemas, item, before, self._conversions)
 
     def _follow(self) -> None:
         changes = self._store.changes(DEFINITIONS, self._seen)
@@ -58,7 +67,11 @@ class Catalog:
 
     def _put(self, name: str, item: Item | None) -> None:
         before = self._definitions.pop(name, None)
-        after = None if item is None else read_definition(self._schemas, item, before, self._conversions)
+        staged, known, after = self._prepared.pop(name, (None, None, None))
+        if item is None:
+            after = None
+        elif item is not staged or known is not before:
+            after = self._read(item, before)
         if after is not None:
             self._definitions[name] = after
         self._table = self._table.exchanged(before.kinds if before else (), after.kinds if after else ())

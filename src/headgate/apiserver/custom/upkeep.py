@@ -123,6 +123,8 @@ def _stage(call: Call, kind: Kind, obj: Object, *, delete: bool = False) -> Obje
     store = call.api.store
     item = records.make_item(call.api, kind, obj, store.next_revision())
     store.stage(item, delete=delete)
+    if item.resource == DEFINITIONS and not delete:
+        call.api.prepare_definition(item)
     return records.stamped(obj, item.revision)
 
 

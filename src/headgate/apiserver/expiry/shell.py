@@ -36,6 +36,7 @@ class Expirer:
             await asyncio.sleep(0 if count else self._pause_s)
 
     async def once(self) -> int:
+        await self._committer.exclusion.free()
         count = self._expiry.tick(self._clock())
         if count:
             try:

@@ -1,0 +1,1 @@
+"""Who may change the store at present."""

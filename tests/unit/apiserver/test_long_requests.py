@@ -1,0 +1,222 @@
+"""Requests that take long run in a thread, one at a time, and the event loop goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+import pytest
+
+from embedded import TOKEN, Embedded, a_pod
+from headgate.apiserver.messages import Request, Response
+from headgate.apiserver.placement import LONG_BYTES, MANY_OBJECTS, where
+from headgate.apiserver.shell import Endpoint
+from headgate.store.exclusion.shell import Exclusion
+from headgate.store.shell import Committer
+
+MAPS = "/api/v1/namespaces/t/configmaps"
+PODS = "/api/v1/namespaces/t/pods"
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+
+
+def request(method: str, path: str, body: Any = None, how: str = "application/json", accept: str = "") -> Request:
+    path, _, query = path.partition("?")
+    headers = {"authorization": f"Bearer {TOKEN}", "content-type": how, "accept": accept, "user-agent": "t/1"}
+    return Request(method, path, query, headers, b"" if body is None else msgspec.json.encode(body))
+
+
+def large(name: str, keys: int = 8_000) -> dict[str, Any]:
+    return {"metadata": {"name": name}, "data": {f"k{number}": "v" for number in range(keys)}}
+
+
+@asynccontextmanager
+async def served() -> AsyncIterator[Endpoint]:
+    api = Embedded().api
+    endpoint = Endpoint(api)
+    committer = Committer(api.store, None, publish=endpoint.publish)
+    endpoint.attach(committer)
+    yield endpoint
+    await endpoint.close()
+    await committer.close()
+
+
+async def send(endpoint: Endpoint, *given: Any, **more: Any) -> Response:
+    answer = await endpoint.answer(request(*given, **more))
+    assert isinstance(answer, Response)
+    return answer
+
+
+def play(scenario: Callable[[Endpoint], Coroutine[Any, Any, None]]) -> None:
+    async def run() -> None:
+        async with asyncio.timeout(60), served() as endpoint:
+            await scenario(endpoint)
+
+    asyncio.run(run())
+
+
+def test_small_reads_are_answered_while_a_large_write_is_worked_on() -> None:
+    async def scenario(endpoint: Endpoint) -> None:
+        await send(endpoint, "POST", MAPS, {"metadata": {"name": "small"}})
+        writing = asyncio.create_task(send(endpoint, "POST", MAPS, large("a", 30_000)))
+        reads = 0
+        while not writing.done():
+            await asyncio.sleep(0)
+            assert (await send(endpoint, "GET", f"{MAPS}/small")).status == 200
+            reads += 1
+        assert (await writing).status == 201
+        assert reads >= 20
+
+    play(scenario)
+
+
+def test_of_two_large_creates_of_one_name_one_is_refused() -> None:
+    async def scenario(endpoint: Endpoint) -> None:
+        answers = await asyncio.gather(*(send(endpoint, "POST", MAPS, large("a")) for _ in range(3)))
+        assert sorted(each.status for each in answers) == [201, 409, 409]
+
+    play(scenario)
+
+
+def test_no_change_is_lost_when_large_and_small_writes_meet() -> None:
+    async def scenario(endpoint: Endpoint) -> None:
+        await send(endpoint, "POST", MAPS, large("a"))
+        await send(endpoint, "POST", MAPS, {"metadata": {"name": "b"}, "data": {}})
+
+        async def change(name: str, key: str) -> Response:
+            return await send(endpoint, "PATCH", f"{MAPS}/{name}", {"data": {key: "x"}}, "application/merge-patch+json")
+
+        names = [f"n{number}" for number in range(10)]
+        answers = await asyncio.gather(*(change(place, key) for key in names for place in ("a", "b")))
+        assert {each.status for each in answers} == {200}
+        for place in ("a", "b"):
+            data = json.loads((await send(endpoint, "GET", f"{MAPS}/{place}")).body)["data"]
+            assert all(data[key] == "x" for key in names)
+
+    play(scenario)
+
+
+def test_a_small_write_does_not_wait_for_all_large_ones() -> None:
+    async def scenario(endpoint: Endpoint) -> None:
+        order: list[str] = []
+
+        async def create(name: str, body: dict[str, Any]) -> None:
+            assert (await send(endpoint, "POST", MAPS, body)).status == 201
+            order.append(name)
+
+        writes = [asyncio.create_task(create(f"large-{number}", large(f"l{number}"))) for number in range(4)]
+        await asyncio.sleep(0)
+        writes.append(asyncio.create_task(create("small", {"metadata": {"name": "s"}})))
+        await asyncio.gather(*writes)
+        assert order.index("small") <= 1
+
+    play(scenario)
+
+
+def test_a_dry_run_of_a_large_write_leaves_nothing() -> None:
+    async def scenario(endpoint: Endpoint) -> None:
+        assert (await send(endpoint, "POST", f"{MAPS}?dryRun=All", large("a"))).status == 201
+        assert (await send(endpoint, "GET", f"{MAPS}/a")).status == 404
+
+    play(scenario)
+
+
+def test_a_large_write_whose_client_has_gone_holds_up_nobody() -> None:
+    async def scenario(endpoint: Endpoint) -> None:
+        gone = asyncio.create_task(send(endpoint, "POST", MAPS, large("a")))
+        await asyncio.sleep(0.001)
+        gone.cancel()
+        assert (await send(endpoint, "POST", MAPS, {"metadata": {"name": "b"}})).status == 201
+        assert (await send(endpoint, "POST", MAPS, large("c"))).status == 201
+
+    play(scenario)
+
+
+def test_many_objects_are_shown_as_a_table_while_others_are_served() -> None:
+    async def scenario(endpoint: Endpoint) -> None:
+        for number in range(MANY_OBJECTS + 1):
+            await send(endpoint, "POST", PODS, a_pod(f"p{number}"))
+        listing = asyncio.create_task(send(endpoint, "GET", PODS, accept=TABLE))
+        reads = 0
+        while not listing.done():
+            await asyncio.sleep(0)
+            assert (await send(endpoint, "GET", f"{PODS}/p1")).status == 200
+            reads += 1
+        assert len(json.loads((await listing).body)["rows"]) == MANY_OBJECTS + 1
+        assert reads >= 5
+
+    play(scenario)
+
+
+_LONG = {"x": "y" * LONG_BYTES}
+
+
+@pytest.mark.parametrize(
+    ("given", "place"),
+    [
+        (request("GET", f"{MAPS}/a"), "loop"),
+        (request("GET", MAPS), "loop"),
+        (request("GET", "/openapi/v2"), "thread"),
+        (request("POST", MAPS, {}), "turn"),
+        (request("POST", MAPS, _LONG), "thread"),
+        (request("PUT", f"{MAPS}/small", {}), "turn"),
+        (request("PATCH", f"{MAPS}/stored", {}), "thread"),
+        (request("DELETE", f"{MAPS}/stored"), "thread"),
+        (request("DELETE", MAPS), "turn"),
+        (request("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", {}), "turn"),
+        (request("POST", "/nowhere", _LONG), "thread"),
+    ],
+)
+def test_what_is_large_is_known_before_it_is_looked_at(given: Request, place: str) -> None:
+    server = Embedded()
+    server.post(MAPS, {"metadata": {"name": "small"}})
+    server.post(MAPS, {"metadata": {"name": "stored"}, "data": _LONG})
+    assert where(server.api, given) == place
+
+
+def test_what_changes_the_store_waits_while_a_thread_uses_it() -> None:
+    async def scenario() -> None:
+        exclusion = Exclusion()
+        done: list[str] = []
+        exclusion.when_free(lambda: done.append("at once"))
+        await exclusion.hold()
+        exclusion.when_free(lambda: done.append("first"))
+        exclusion.when_free(lambda: done.append("second"))
+        assert done == ["at once"]
+        exclusion.release()
+        assert done == ["at once", "first", "second"]
+
+    asyncio.run(scenario())
+
+
+def test_short_work_comes_before_long_work_and_a_cancelled_turn_is_passed_on() -> None:
+    async def scenario() -> None:
+        exclusion = Exclusion()
+        order: list[str] = []
+
+        async def long(name: str) -> None:
+            await exclusion.hold()
+            order.append(name)
+            await asyncio.sleep(0)
+            exclusion.release()
+
+        async def short(name: str) -> None:
+            await exclusion.free()
+            order.append(name)
+
+        await exclusion.hold()
+        tasks = [asyncio.create_task(long(f"long {number}")) for number in range(3)]
+        await asyncio.sleep(0)
+        tasks += [asyncio.create_task(short(f"short {number}")) for number in range(2)]
+        await asyncio.sleep(0)
+        exclusion.release()
+        tasks[0].cancel()
+        tasks[3].cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert order == ["short 1", "long 1", "long 2"]
+        assert not exclusion.held
+
+    asyncio.run(scenario())
