@@ -110,9 +110,16 @@ def test_a5_a_removal_whose_answer_was_lost_is_sent_again_and_changes_nothing(pl
     queue = place.queue("1")
     place.wire.lose("PATCH", "/pods/twice")
     created = place.pod("twice", queue, wants="nowhere")["metadata"]
-    pod = place.until_unschedulable("twice")
-    sent = [path for _, method, path in place.wire.writes if method == "PATCH" and path.endswith("/pods/twice")]
-    assert len(sent) == 2
+    place.until_unschedulable("twice")
+
+    def is_sent_twice() -> bool:
+        sent = [path for _, method, path in place.wire.writes if method == "PATCH" and path.endswith("/pods/twice")]
+        return len(sent) == 2
+
+    wait_for(is_sent_twice, place.scheduler)
+    place.until_the_next_decision()
+    assert is_sent_twice()
+    pod = place.get("twice")
     assert pod["metadata"]["generation"] == created["generation"] + 1
     assert gates_of(pod) == []
     place.until_used(queue, reserved="1")
