@@ -14,7 +14,7 @@ from harness.embedded import EmbeddedServer
 from large_bodies import Client, bodies, measure, prepare
 
 CLIENTS: Final = 8
-ROUND_S: Final = 10.0
+ROUND_S: Final = 4.0
 
 
 def main() -> None:

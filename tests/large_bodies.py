@@ -188,14 +188,17 @@ class Client:
         self._connection.close()
 
 
+PREPARED: Final = (
+    ("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}}),
+    (_MAPS, {"metadata": {"name": "small"}, "data": {"a": "b"}}),
+    (_MAPS, {"metadata": {"name": "patched"}, "data": {"a": "b"}}),
+    (_DEFINITIONS, _definition("things", {"type": "object", "properties": {"spec": _OPEN}})),
+)
+"""What the large requests need."""
+
+
 def prepare(client: Client) -> None:
-    """What the large requests need."""
-    for path, body in (
-        ("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}}),
-        (_MAPS, {"metadata": {"name": "small"}, "data": {"a": "b"}}),
-        (_MAPS, {"metadata": {"name": "patched"}, "data": {"a": "b"}}),
-        (_DEFINITIONS, _definition("things", {"type": "object", "properties": {"spec": _OPEN}})),
-    ):
+    for path, body in PREPARED:
         assert client.send("POST", path, json.dumps(body).encode()) == 201, path
 
 

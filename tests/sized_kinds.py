@@ -245,7 +245,7 @@ PODS_AND_WORKLOADS: dict[str, Row] = {
         ),
     ),
     "spread constraints": (
-        150,
+        400,
         lambda n: create(
             PODS,
             a_pod(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
@@ -17,10 +18,13 @@ from headgate.apiserver.placement import LONG_BYTES, MANY_OBJECTS, where
 from headgate.apiserver.shell import Endpoint
 from headgate.store.exclusion.shell import Exclusion
 from headgate.store.shell import Committer
+from large_bodies import PREPARED, bodies
 
 MAPS = "/api/v1/namespaces/t/configmaps"
 PODS = "/api/v1/namespaces/t/pods"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+BOUND_S = 0.1
+"""The longest that one request may keep the event loop."""
 
 
 def request(method: str, path: str, body: Any = None, how: str = "application/json", accept: str = "") -> Request:
@@ -147,6 +151,67 @@ def test_many_objects_are_shown_as_a_table_while_others_are_served() -> None:
             reads += 1
         assert len(json.loads((await listing).body)["rows"]) == MANY_OBJECTS + 1
         assert reads >= 5
+
+    play(scenario)
+
+
+class _Turns:
+    """CPU time that the thread of the event loop used in one turn, at the most; other threads do not count."""
+
+    def __init__(self) -> None:
+        self.longest_s = 0.0
+
+    async def watch(self) -> None:
+        while True:
+            began = time.thread_time()
+            await asyncio.sleep(0)
+            self.longest_s = max(self.longest_s, time.thread_time() - began)
+
+
+async def _longest_turn_s(endpoint: Endpoint, *given: Any, **more: Any) -> float:
+    turns = _Turns()
+    watching = asyncio.create_task(turns.watch())
+    await asyncio.sleep(0)
+    answer = await send(endpoint, *given, **more)
+    assert answer.status < 500 or b"request is too large" in answer.body, answer.body
+    for _ in range(3):
+        await send(endpoint, "GET", f"{MAPS}/small")
+        await asyncio.sleep(0)
+    watching.cancel()
+    return turns.longest_s
+
+
+_LARGE = bodies(1024 * 1024)
+
+
+@pytest.mark.parametrize("kind", _LARGE)
+def test_no_large_body_keeps_the_event_loop(kind: str) -> None:
+    async def scenario(endpoint: Endpoint) -> None:
+        for path, body in PREPARED:
+            assert (await send(endpoint, "POST", path, body)).status == 201
+        given = _LARGE[kind]
+        body, path = msgspec.Raw(given.body.replace(b"{}", b"fresh")), given.path.replace("{}", "fresh")
+        longest = await _longest_turn_s(endpoint, given.method, path, body, given.content_type)
+        assert longest < BOUND_S
+
+    play(scenario)
+
+
+def test_no_large_answer_keeps_the_event_loop() -> None:
+    async def scenario(endpoint: Endpoint) -> None:
+        for number in range(2_000):
+            await send(endpoint, "POST", PODS, a_pod(f"p{number}"))
+        for path, accept in (
+            (PODS, ""),
+            (PODS, TABLE),
+            (PODS, "application/yaml"),
+            (PODS, "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"),
+            (f"{PODS}?labelSelector=a!=b", ""),
+            ("/openapi/v2", ""),
+            ("/openapi/v3/api/v1", ""),
+            ("/apis", "application/json;as=APIGroupDiscoveryList;v=v2;g=apidiscovery.k8s.io"),
+        ):
+            assert await _longest_turn_s(endpoint, "GET", path, accept=accept) < BOUND_S, (path, accept)
 
     play(scenario)
 
