@@ -1,0 +1,90 @@
+"""For every documented command: as which service account of `examples/*-rights.yaml` it is run, and with which words.
+
+`tests/unit/house/test_documented_commands.py` compares this table with the pages, and
+`tests/real/test_documented_rights.py` runs it. A command that talks to no cluster of somebody else's needs no rights
+there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+READER = "kube-system/headgate-reader"
+GATES = "kube-system/headgate-gates"
+INSTALL = "kube-system/headgate-install"
+SCHEDULER = "kube-system/headgate-scheduler"
+QUOTA = "kube-system/headgate-quota"
+CONTROLLERS = "kube-system/headgate-controllers"
+WEBHOOKS = "headgate-system/headgate"
+"""Of webhook-rights.yaml, and with combined-rights.yaml of several components in one process."""
+
+NO_RIGHTS = ("backup", "restore", "check", "config check", "demo", "up")
+"""They work on files, or start a cluster of their own."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """`words`: what is typed after `headgate`, with names of what the test has made; empty: as documented. FILES are
+    `{volcano}` (a volcano-scheduler.conf), `{scheduler}` (a KubeSchedulerConfiguration) and `{kinds}` (of jobs)."""
+
+    account: str
+    words: str = ""
+
+
+_SERVICE = "--webhook-service headgate-system/headgate"
+
+CASES = {
+    "headgate explain": Case(READER, "explain workload held"),
+    "headgate explain job NAME": Case(READER, "explain job idle"),
+    "headgate explain job needs-data": Case(READER, "explain job needs-data"),
+    "headgate explain job train -n team-a": Case(READER, "explain job train -n team-a"),
+    "headgate explain pod NAME -n NS": Case(READER, "explain pod of-kueue -n default"),
+    "headgate explain pod large -n teams": Case(READER, "explain pod large -n teams"),
+    "headgate explain pod pod-3": Case(READER, "explain pod unschedulable"),
+    "headgate explain pod spark-pi-exec-5": Case(READER, "explain pod gated"),
+    "headgate gates lift NAME -l SELECTOR": Case(GATES, "gates lift example.com/other -l lift=me"),
+    "headgate gates lift example.com/dependency-ready --all -A": Case(GATES),
+    "headgate gates lift example.com/dependency-ready --all -A --dry-run": Case(GATES),
+    "headgate gates list -A": Case(READER),
+    "headgate gates list -n default": Case(READER),
+    "headgate install-crds": Case(INSTALL),
+    "headgate queues": Case(READER),
+    "headgate run": Case(SCHEDULER),
+    "headgate run --components controllers": Case(CONTROLLERS),
+    "headgate run --components quota": Case(QUOTA),
+    "headgate run --components quota,jobs": Case(QUOTA),
+    "headgate run --components quota,jobs --job-kinds FILE": Case(
+        QUOTA, "run --components quota,jobs --job-kinds {kinds}"
+    ),
+    "headgate run --components quota,jobs --metrics-listen HOST:PORT": Case(
+        QUOTA, "run --components quota,jobs --metrics-listen 127.0.0.1:{port}"
+    ),
+    f"headgate run --components scheduler,webhooks --scheduler-name volcano {_SERVICE}": Case(WEBHOOKS),
+    "headgate run --components webhooks": Case(WEBHOOKS, f"run --components webhooks {_SERVICE}"),
+    f"headgate run --components webhooks {_SERVICE}": Case(WEBHOOKS),
+    "headgate run --components webhooks,jobs": Case(WEBHOOKS, f"run --components webhooks,jobs {_SERVICE}"),
+    f"headgate run --components webhooks,quota,jobs {_SERVICE}": Case(WEBHOOKS),
+    "headgate run --config FILE": Case(SCHEDULER, "run --config {scheduler}"),
+    "headgate run --config volcano-scheduler.conf --scheduler-name volcano": Case(
+        SCHEDULER, "run --config {volcano} --scheduler-name volcano"
+    ),
+    "headgate run --metrics-listen 127.0.0.1:10259": Case(SCHEDULER, "run --metrics-listen 127.0.0.1:{port}"),
+    "headgate workloads": Case(READER),
+    "headgate workloads --for job/needs-data": Case(READER),
+    "headgate workloads -A": Case(READER),
+    "headgate workloads -A --gated": Case(READER),
+    "headgate workloads -n team-a --for job/train -o wide": Case(READER),
+}
+
+FURTHER = {
+    "run --dry-run": Case(SCHEDULER),
+    "run --podgroups-for-bare-pods": Case(SCHEDULER),
+    "run --scheduler-name default-scheduler": Case(SCHEDULER),
+    f"run --components scheduler,webhooks,quota,jobs {_SERVICE}": Case(WEBHOOKS),
+    "run --components quota,jobs --feature-gates FailureRecoveryPolicy=true,SchedulingGatedBy=true": Case(QUOTA),
+    "queues -o json": Case(READER),
+    "workloads -A -o json": Case(READER),
+    "explain pod gated -o json": Case(READER),
+    "gates lift example.com/more --all -n teams": Case(GATES),
+}
+"""What the pages say of flags, without a whole command."""
