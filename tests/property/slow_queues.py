@@ -310,7 +310,7 @@ class SlowQueues:
         group = self.groups.get(name, Group("", 1, {}, 0.0, ""))
         members, ready = self.members(name), self.ready(name)
         on_nodes = sum(pod.state() in ("allocated", "done") for pod in members)
-        queue = next(self.place(pod) for pod in members)
+        queue = group.queue  # without an object the group has no queue, and no limits to be measured by
         held = add(pod.task.requests for pod in members if pod.state() == "allocated")
         share = self.job_share(queue, held)
         is_partial = 0 < ready < group.minimum

@@ -126,6 +126,8 @@ class Book:
         place, record.place = record.place, self._find_place(record)
         if place != record.place:
             self.moved[task.uid] = None
+        for line in self.lines:
+            line.follow(record)
         record.standing = standing = classify(record)
         is_promised = standing in PROMISED
         record.counted = record.promised if is_promised else task.requests

@@ -128,9 +128,6 @@ class Intake:
             del left.members[task.uid]
             record.gang = None
         self._join(record)
-        for line in self._book.lines:
-            if task.uid in line:
-                line.put(task.uid)
         self._book.regrouped[task.uid] = None
         return left
 

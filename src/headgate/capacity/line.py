@@ -33,27 +33,28 @@ class Line:
         self._record = records
         self._job_key = job_key
         self._settle = settle
-        self._gangs: dict[tuple[str, str], Heap[str]] = {}
+        self._gangs: dict[tuple[str, str], dict[str, Heap[str]]] = {}  # by queue: a promise may be another queue's
         self._places: dict[str, tuple[str, Gang | None]] = {}
 
     def __len__(self) -> int:
         return len(self._places)
-
-    def __contains__(self, uid: str) -> bool:
-        return uid in self._places
 
     def put(self, uid: str) -> None:
         self.discard(uid)
         record = self._record(uid)
         if record is None:
             return
-        gang = record.gang
-        # A gang stands in one queue, whatever its members say: that of the first of them here.
-        place = self._place_of(gang) or record.place
-        self._places[uid] = (place, gang)
+        place, gang = self._places[uid] = record.place, record.gang
         if gang is not None:
-            self._gangs.setdefault(gang.key, Heap()).put(uid, self._order.task_key(record.task))
+            heaps = self._gangs.setdefault(gang.key, {})
+            heaps.setdefault(place, Heap()).put(uid, self._order.task_key(record.task))
         self._lineup.put(place, uid if gang is None else gang.key, _ANY, self._job_key(record))
+
+    def follow(self, record: Record) -> None:
+        """The pod may belong to another queue or group than before."""
+        uid = record.task.uid
+        if self._places.get(uid, (record.place, record.gang)) != (record.place, record.gang):
+            self.put(uid)
 
     def discard(self, uid: str) -> None:
         found = self._places.pop(uid, None)
@@ -63,11 +64,13 @@ class Line:
         if gang is None:
             self._lineup.discard(place, uid, _ANY)
             return
-        heap = self._gangs[gang.key]
-        heap.discard(uid)
-        if not heap:
-            del self._gangs[gang.key]
+        heaps = self._gangs[gang.key]
+        heaps[place].discard(uid)
+        if not heaps[place]:
+            del heaps[place]
             self._lineup.discard(place, gang.key, _ANY)
+        if not heaps:
+            del self._gangs[gang.key]
 
     def pop(self) -> str | None:
         """The next pod to try."""
@@ -75,11 +78,11 @@ class Line:
         first = self._lineup.first()
         if first is None:
             return None
-        unit = first[1]
+        place, unit = first
         if isinstance(unit, str):
             uid: str | None = unit
         else:
-            head = self._gangs[unit].first()
+            head = self._gangs[unit][place].first()
             uid = None if head is None else head[1]
         if uid is not None:
             self.discard(uid)
@@ -90,13 +93,8 @@ class Line:
 
     def rekey(self, gang: Gang) -> None:
         """What the gang holds changed."""
-        heap = self._gangs.get(gang.key)
-        head = None if heap is None else heap.first()
-        record = None if head is None else self._record(head[1])
-        if record is not None:
-            self._lineup.put(self._places[record.task.uid][0], gang.key, _ANY, self._job_key(record))
-
-    def _place_of(self, gang: Gang | None) -> str:
-        heap = None if gang is None else self._gangs.get(gang.key)
-        head = None if heap is None else heap.first()
-        return "" if head is None else self._places[head[1]][0]
+        for place, heap in self._gangs.get(gang.key, {}).items():
+            head = heap.first()
+            record = None if head is None else self._record(head[1])
+            if record is not None:
+                self._lineup.put(place, gang.key, _ANY, self._job_key(record))

@@ -52,6 +52,18 @@ def test_a_group_counts_members_that_come_and_go() -> None:
     assert sorted(house.admit()) == ["p", "q"]
 
 
+def test_a_promised_pod_that_joins_a_group_of_another_queue_is_tried_in_the_order_of_its_own_queue() -> None:
+    house = House(a_queue("late", cpu=9), a_queue("early", cpu=9, priority=1), a_group("g", "early", minimum=1))
+    line = house.queues.line()
+    old, young = a_task("old", queue="late", created_s=1.0), a_task("young", group="g", created_s=2.0)
+    house.show(old, young)
+    for name in house.admit():
+        line.put(f"u-{name}")
+    house.show(msgspec.structs.replace(old, group="g"))
+    assert house.queues.queue_of("u-old") == "late"
+    assert [line.pop(), line.pop(), line.pop()] == ["u-young", "u-old", None]
+
+
 def test_a_promised_pod_changes_its_group_and_keeps_the_queue_of_its_promise() -> None:
     house = House(*OPEN, a_queue("other", cpu=9), a_group("g", "free"), a_group("h", "other", minimum=2))
     promised = stamped(a_task("p", group="g"), "free")
