@@ -1,3 +1,3 @@
 """Headgate: gate-controlled queueing and scheduling for Kubernetes."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
