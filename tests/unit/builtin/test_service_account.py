@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from embedded import Embedded, a_pod
+from headgate.apiserver.builtin.attributes import Attributes, Object, View
+from headgate.apiserver.builtin.plugins import Row, Table
 from headgate.apiserver.handle import handle
 from headgate.apiserver.messages import Commit, Request, Response, WaitRevision
 
@@ -15,8 +17,8 @@ PODS = "/api/v1/namespaces/t/pods"
 ENFORCED = {"kubernetes.io/enforce-mountable-secrets": "true"}
 
 
-def a_server(*accounts: dict[str, Any]) -> Embedded:
-    server = Embedded(disabled_plugins=())
+def a_server(*accounts: dict[str, Any], guests: Table | None = None) -> Embedded:
+    server = Embedded(disabled_plugins=(), guests=guests)
     for each in accounts:
         assert server.post(ACCOUNTS, each).status == 201
     return server
@@ -47,6 +49,16 @@ def test_a_pod_whose_account_does_not_exist_is_refused(name: str) -> None:
     assert answer.body["message"] == (
         f'pods "a" is forbidden: error looking up service account t/{name}: serviceaccount "{name}" not found'
     )
+
+
+def test_the_account_that_a_later_admission_step_names_must_exist_too() -> None:
+    def rename(attributes: Attributes, new: Object, old: Object | None, view: View) -> None:
+        new["spec"] = {**new["spec"], "serviceAccountName": "robot", "serviceAccount": "robot"}
+
+    guests = Table(mutating=(Row("Rename", ("CREATE",), "pods", rename),))
+    answer = a_server(an_account(), guests=guests).post(PODS, a_pod())
+    assert answer.status == 403
+    assert answer.body["message"].endswith('error looking up service account t/robot: serviceaccount "robot" not found')
 
 
 def test_a_disabled_plugin_leaves_pods_as_they_are() -> None:
