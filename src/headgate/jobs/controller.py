@@ -29,6 +29,7 @@ from headgate.kube.resource import NAMESPACES, Resource
 from headgate.owners.contract import WHOLE, Again, Controller, Done, Interest, Later, Steps, Wake, one_by_one
 from headgate.owners.effects import Answer, Create, Delete, Effect, Get, Patch
 from headgate.owners.families.pods import seconds
+from headgate.owners.observed import ObservedVersion
 from headgate.owners.served import Served
 from headgate.quota.kinds.names import LOCAL_QUEUES, WORKLOADS
 from headgate.quota.names import JOB_UID_LABEL
@@ -163,10 +164,12 @@ class ManagedJobs(Controller):
         write = act.write
         if write is None:
             return Done()
+        decided_on = None if isinstance(write, Create) else self._observed(write)
         answer = yield write
         if answer.ok and self._keeps_less(write, answer):
             self._kept[answer.body["metadata"]["uid"]] = digest(_sent(write))
-        elif isinstance(write, Patch) and answer.ok and _changed_nothing(write, answer):
+        elif isinstance(write, Patch) and answer.ok and decided_on is not None and decided_on.is_same(answer.body):
+            # A server that does not keep what is written (a schema without the field) would be asked for ever.
             return Again(f"{write.resource.plural} {write.namespace}/{write.name}: the server kept what it had")
         name = write.obj["metadata"]["name"] if isinstance(write, Create) else write.name
         if not answer.ok:
@@ -198,6 +201,10 @@ class ManagedJobs(Controller):
         sent, uid = _sent(write), answer.body.get("metadata", {}).get("uid")
         return bool(sent) and not has_pod_sets(answer.body, sent) and self._kept.get(uid) != digest(sent)
 
+    def _observed(self, write: Patch | Delete) -> ObservedVersion | None:
+        known = self._book.get(write.resource, write.namespace, write.name)
+        return None if known is None else ObservedVersion.of(known)
+
     def _measure(self, key: Key, now_s: float) -> None:
         kind = self._kinds[key[0]]
         job = self._book.get(kind.resource, *key[1:])
@@ -225,11 +232,6 @@ def _sent(write: Create | Patch | Delete) -> list[Object]:
         return []
     body = write.obj if isinstance(write, Create) else write.body
     return (body.get("spec") or {}).get("podSets") or []
-
-
-def _changed_nothing(write: Patch, answer: Answer) -> bool:
-    """A server that does not keep what is written (a schema without the field) would be asked for ever."""
-    return bool(write.body["metadata"]["resourceVersion"] == answer.body["metadata"]["resourceVersion"])
 
 
 def _owner_uid(workload: Object) -> str:

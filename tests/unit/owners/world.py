@@ -88,6 +88,8 @@ class World:
         self.refuse: Callable[[Effect], Answer | None] = lambda effect: None
         self.lose: Callable[[Effect], bool] = lambda effect: False
         """Whether the answer to a request that was carried out is lost."""
+        self.overtake: Callable[[Effect], bool] = lambda effect: False
+        """Whether the watch tells of a write before its answer comes."""
         self._makers = makers
         self.crash()
 
@@ -246,6 +248,8 @@ class World:
         headers = {**request.headers, "authorization": f"Bearer {TOKEN}", "user-agent": "kube-controller-manager"}
         answer = self.server.send(Request(request.method, request.path, request.query, headers, request.body))
         assert isinstance(answer, Response)
+        if self.overtake(effect):
+            self.hear_all()
         if self.lose(effect):
             return Answer(UNREACHABLE, {"message": "cut off"}, self.server.epoch_s)
         return answer_of(effect, transport.Response(answer.status, {}, answer.body), self.server.epoch_s)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kueueing import Wire, a_cluster_queue
+from headgate.owners.effects import Effect, Patch
+from kueueing import Wire, a_cluster_queue, a_flavor
 from unit.owners.deaths import Mortal, tell_with_deaths
 from unit.owners.world import World
 from unit.quota_serving.test_quota_serving import API, a_world, add, admitted, finish, put, status
@@ -125,3 +126,19 @@ def test_a_death_at_any_write_neither_keeps_nor_loses_a_queue() -> None:
 
     for title, world in tell_with_deaths(make, story):
         assert found(world, "clusterqueues/cq") is None, title
+
+
+def test_a_flavor_that_is_deleted_before_the_answer_to_its_finalizer_comes_goes_all_the_same() -> None:
+    world = a_world()
+    put(world, "resourceflavors", a_flavor("spare"))
+    deletions = iter(["spare"])
+
+    def overtake(effect: Effect) -> bool:
+        is_guard = isinstance(effect, Patch) and effect.name == "spare"
+        return is_guard and any(
+            world.server.delete(f"{API}/resourceflavors/{each}").status == 200 for each in deletions
+        )
+
+    world.overtake = overtake
+    world.advance(2)
+    assert found(world, "resourceflavors/spare") is None

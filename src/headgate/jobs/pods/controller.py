@@ -34,6 +34,7 @@ from headgate.kube.resource import PODS, Resource
 from headgate.owners.contract import WHOLE, Again, Controller, Done, Interest, Later, Steps, Wake, one_by_one
 from headgate.owners.effects import Answer, Create, Delete, Effect, Get, Patch, Request, Together
 from headgate.owners.families.pods import seconds
+from headgate.owners.observed import ObservedVersion
 from headgate.owners.served import Served
 from headgate.quota.kinds.names import WORKLOADS
 from headgate.quota.names import ADMITTED, QUOTA_RESERVED
@@ -164,16 +165,17 @@ class ManagedPods(Controller):
     def _do(self, unit: Unit, acts: Sequence[Act]) -> Steps:
         """All of it at once; what one of them is refused keeps no other from going on."""
         writes = [act.write for act in acts if act.write is not None]  # all of them
+        decided_on = [self._known(write) for write in writes]
         if len(writes) == 1:
             answers: Sequence[Answer] = [(yield writes[0])]
         else:
             answers = (yield Together(tuple(writes))).parts
         refused = ""
         done = 0
-        for act, write, answer in zip(acts, writes, answers, strict=True):
-            if answer.ok and self._changed(write, answer):
+        for act, write, before, answer in zip(acts, writes, decided_on, answers, strict=True):
+            if answer.ok and _has_changed(before, answer):
                 done += 1
-                self._measure(unit, write, answer)
+                self._measure(unit, write, before, answer)
                 yield from one_by_one(act.events)
                 yield from self._seen(write, answer)
                 continue
@@ -184,13 +186,12 @@ class ManagedPods(Controller):
                 refused = refused or (yield from self._refused(unit, write, answer))
         return Again(refused) if refused or not done else Done([Wake(unit.key)])
 
-    def _measure(self, unit: Unit, write: Request, answer: Answer) -> None:
+    def _measure(self, unit: Unit, write: Request, before: Object | None, answer: Answer) -> None:
         """How soon a Workload was made, or a gate lifted."""
         if isinstance(write, Create):
             self.metrics.created("Pod", seconds(unit.first.created), answer.now_s)
         elif isinstance(write, Patch) and write.resource == PODS:
-            known = self._roster.known(True, write.namespace, write.name)
-            if known is None or not is_gated(known) or is_gated(answer.body):
+            if before is None or not is_gated(before) or is_gated(answer.body):
                 return
             for workload in self._roster.workloads(unit.key)[:1]:
                 status = workload.get("status") or {}
@@ -199,16 +200,11 @@ class ManagedPods(Controller):
                 since_s = seconds(admitted.get("lastTransitionTime"))
                 self.metrics.ungated(ADMISSION_GATE, queue, unit.is_group, since_s, answer.now_s)
 
-    def _changed(self, write: Request, answer: Answer) -> bool:
-        """A server that does not keep what is written would be asked for ever."""
+    def _known(self, write: Create | Patch | Delete) -> Object | None:
+        """What a patch is decided on, before it is sent: the watch may tell of its result before the answer comes."""
         if not isinstance(write, Patch):
-            return True
-        known = self._revision(write)
-        return known is None or known != answer.body["metadata"].get("resourceVersion")
-
-    def _revision(self, write: Patch) -> str | None:
-        known = self._roster.known(write.resource == PODS, write.namespace, write.name)
-        return None if known is None else known["metadata"].get("resourceVersion")
+            return None
+        return self._roster.known(write.resource == PODS, write.namespace, write.name)
 
     def _seen(self, write: Create | Patch | Delete, answer: Answer) -> Generator[Effect, Answer]:
         """What the server answered counts as heard; where it did not say, it is asked."""
@@ -261,6 +257,11 @@ class ManagedPods(Controller):
             return self._above.held_by(pod, key) if self._gating else None
 
         return Around(self._terms.flavors, self._terms.classes, self._release, held_by, self._holding, now_s)
+
+
+def _has_changed(before: Object | None, answer: Answer) -> bool:
+    """A server that does not keep what is written would be asked for ever."""
+    return before is None or not ObservedVersion.of(before).is_same(answer.body)
 
 
 def _is_of(workload: Object, members: Sequence[Member]) -> bool:

@@ -18,6 +18,7 @@ from headgate.kube.revisions import revision_of
 from headgate.owners.contract import WHOLE, Again, Controller, Done, Interest, Steps, Verdict, Wake, one_by_one
 from headgate.owners.effects import UNREACHABLE, Answer, Effect, Get, Patch, Together
 from headgate.owners.latest import Latest
+from headgate.owners.observed import ObservedVersion
 from headgate.owners.served import Served
 from headgate.quota import effects, names
 from headgate.quota.checks import is_check_active
@@ -251,19 +252,20 @@ class Quota(Controller):
         write, known = write_of(workload, wanted, now_s), self._engine.workloads.get(key)
         metadata = workload["metadata"]
         guard = {"uid": uid, "resourceVersion": metadata["resourceVersion"]}
-        answer = Answer(200, workload, now_s)
+        answer, decided_on = Answer(200, workload, now_s), ObservedVersion.of(workload)
         if write.spec is not None:
             body = {"metadata": guard, "spec": write.spec}
             answer = yield Patch(WORKLOADS, metadata["namespace"], metadata["name"], body, how="merge")
             if answer.ok:
                 guard = {**guard, "resourceVersion": answer.body["metadata"]["resourceVersion"]}
+                decided_on = ObservedVersion.of(answer.body)
         if answer.ok and write.status is not None:
             body = {"metadata": guard, "status": write.status}
             answer = yield Patch(
                 WORKLOADS, metadata["namespace"], metadata["name"], body, how="merge", subresource="status"
             )
         if not answer.ok:
-            return (yield from self._not_written(key, wanted, answer))
+            return (yield from self._not_written(key, wanted, answer, decided_on))
         self._asked.forget(key, wanted)
         self._refusals.forget(key)
         if known is not None:
@@ -278,7 +280,8 @@ class Quota(Controller):
         """What the server answered counts as heard."""
         key = _key(workload)
         known = self._workloads.get(key)
-        if not self._workloads.put(key, workload, told=told) or _is_same(workload, known):
+        is_known = known is not None and ObservedVersion.of(known).is_same(workload)
+        if not self._workloads.put(key, workload, told=told) or is_known:
             return []
         before = self._engine.workloads.get(key)
         asked = self._engine.workload_applied(workload, now_s)
@@ -288,20 +291,22 @@ class Quota(Controller):
     def _unused(self) -> list[Wake]:
         return [Wake(each) for each in self._guards.leaving()]
 
-    def _not_written(self, key: str, wanted: Effects, refusal: Answer) -> Generator[Effect, Answer, Verdict]:
+    def _not_written(
+        self, key: str, wanted: Effects, refusal: Answer, decided_on: ObservedVersion
+    ) -> Generator[Effect, Answer, Verdict]:
         """Ask what is there now; if that is another version, everything is decided anew from it."""
         namespace, _, name = key.partition("/")
         live = yield Get(WORKLOADS, namespace, name)
         if not live.ok and not live.missing:
             return Again(refusal.message)
-        known, until_s = self._workloads.get(key), None
-        if live.ok and not refusal.conflict and known is not None and revision_of(live.body) == revision_of(known):
+        until_s = None
+        if live.ok and not refusal.conflict and decided_on.is_same(live.body):
             # It was not heard, or the server will not have it, or cannot: it is tried again, later each time.
             gives = any(isinstance(effect, effects.Admit) for effect in wanted)
             if not gives or refusal.status == UNREACHABLE:
                 return Again(refusal.message)
             until_s = live.now_s + self._refusals.wait_s(key)
-            yield refusals.told(known, refusal.message)
+            yield refusals.told(live.body, refusal.message)
         self._asked.forget(key, wanted)
         wakes = list(self._seen(live.body, live.now_s)) if live.ok else []
         for effect in wanted:
@@ -356,12 +361,6 @@ class Quota(Controller):
         body = {"metadata": {"uid": metadata["uid"]}, "status": status}
         namespace, name = metadata.get("namespace", ""), metadata["name"]
         return Patch(resource, namespace, name, body, how="merge", subresource="status")
-
-
-def _is_same(obj: Object, known: Object | None) -> bool:
-    """Whether that state of an object is known: as the answer to an own write, or from the watch before the answer."""
-    one, other = obj["metadata"], {} if known is None else known["metadata"]
-    return bool(one["uid"] == other.get("uid") and one["resourceVersion"] == other.get("resourceVersion"))
 
 
 def _key(obj: Object) -> str:

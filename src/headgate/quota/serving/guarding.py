@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from headgate.kube.resource import Resource
+from headgate.kube.revisions import revision_of
 from headgate.owners.effects import Answer, Patch
 from headgate.quota import names
 from headgate.quota.engine import Engine
@@ -70,8 +71,9 @@ class Guards:
 
     def answered(self, guarded: Guarded, answer: Answer) -> None:
         """What the server answered counts as heard, unless it has been told that it is gone."""
-        if guarded not in self._objects:
-            return
+        known = self._objects.get(guarded)
+        if known is None or revision_of(answer.body) < revision_of(known):
+            return  # what the watch told meanwhile is newer
         metadata = answer.body["metadata"]
         if metadata.get("deletionTimestamp") and not metadata.get("finalizers"):
             self.remove(guarded.resource, guarded.name)
