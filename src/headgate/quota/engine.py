@@ -8,7 +8,7 @@ told by ``written`` and ``refused``. Nothing is kept that the API does not show,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -21,6 +21,7 @@ from headgate.quota.cohort import FlavorResource
 from headgate.quota.cycle import Cycle
 from headgate.quota.effects import Effect, Emit, Evict, SetCondition
 from headgate.quota.holdings import Holder, Holdings
+from headgate.quota.pod_defaults import PodDefaults
 from headgate.quota.promises import Promise, Promises
 from headgate.quota.queueing import Queueing, Reason, Waiter
 from headgate.quota.readiness import PodsReady, order_s
@@ -54,6 +55,8 @@ class Engine:
         self._promises = Promises()
         self._by_local_queue: dict[str, dict[str, None]] = {}
         self._by_namespace: dict[str, dict[str, None]] = {}
+        self._by_runtime_class: dict[str, dict[str, None]] = {}
+        self._pod_defaults = PodDefaults()
         self._reviews: Heap[str] = Heap()
         self._asked: dict[str, tuple[Effect, ...]] = {}
         self._said: dict[str, Reason] = {}
@@ -105,6 +108,7 @@ class Engine:
         if isinstance(found, str):
             return self._set_aside(metadata if isinstance(metadata, Mapping) else {}, found, now_s)
         self.world.problems.pop(("Workload", found.key), None)
+        found = self._pod_defaults.applied_to(found)
         known = self.workloads.get(found.key)
         if known is not None:
             if known.uid != found.uid:
@@ -121,10 +125,7 @@ class Engine:
         workload = self.workloads.pop(key, None)
         self.world.problems.pop(("Workload", key), None)
         if workload is not None:
-            for index, at in ((self._by_local_queue, workload.queue_key), (self._by_namespace, workload.namespace)):
-                index[at].pop(key, None)
-                if not index[at]:
-                    del index[at]
+            self._disindex(workload)
         self._promises.forget(key)
         self._leave(key)
         self._reviews.discard(key)
@@ -133,6 +134,18 @@ class Engine:
         self._put_off.pop(key, None)
         self._release(key)
         return []
+
+    def limit_range_applied(self, wire: Wire, now_s: float) -> Effects:
+        return self._redefault(self._by_namespace.get(self._pod_defaults.put_range(wire), ()), now_s)
+
+    def limit_range_removed(self, key: str, now_s: float) -> Effects:
+        return self._redefault(self._by_namespace.get(self._pod_defaults.remove_range(key), ()), now_s)
+
+    def runtime_class_applied(self, wire: Wire, now_s: float) -> Effects:
+        return self._redefault(self._by_runtime_class.get(self._pod_defaults.put_class(wire), ()), now_s)
+
+    def runtime_class_removed(self, name: str, now_s: float) -> Effects:
+        return self._redefault(self._by_runtime_class.get(self._pod_defaults.remove_class(name), ()), now_s)
 
     # What became of effects.
 
@@ -181,11 +194,34 @@ class Engine:
 
     def _remember(self, workload: Workload) -> None:
         known = self.workloads.get(workload.key)
-        if known is not None and known.queue_key != workload.queue_key:
-            self._by_local_queue[known.queue_key].pop(workload.key, None)
+        if known is not None and (known.queue_key, known.pod_sets) != (workload.queue_key, workload.pod_sets):
+            self._disindex(known)
         self.workloads[workload.key] = workload
-        self._by_local_queue.setdefault(workload.queue_key, {})[workload.key] = None
-        self._by_namespace.setdefault(workload.namespace, {})[workload.key] = None
+        for index, at in self._places(workload):
+            index.setdefault(at, {})[workload.key] = None
+
+    def _places(self, workload: Workload) -> Iterator[tuple[dict[str, dict[str, None]], str]]:
+        yield self._by_local_queue, workload.queue_key
+        yield self._by_namespace, workload.namespace
+        for name in {each.runtime_class for each in workload.pod_sets} - {""}:
+            yield self._by_runtime_class, name
+
+    def _disindex(self, workload: Workload) -> None:
+        for index, at in self._places(workload):
+            index[at].pop(workload.key, None)
+            if not index[at]:
+                del index[at]
+
+    def _redefault(self, keys: Iterable[str], now_s: float) -> Effects:
+        """Admission adds something else to pods now: workloads made from templates may ask for more or less."""
+        effects: Effects = []
+        for key in list(keys):
+            known = self.workloads[key]
+            found = self._pod_defaults.applied_to(known)
+            if found is not known:
+                self._remember(found)
+                effects += self._examine(found, now_s)
+        return effects
 
     def _set_aside(self, metadata: Mapping[str, object], problem: str, now_s: float) -> Effects:
         """What it holds stays counted as it was known; it waits for nothing."""

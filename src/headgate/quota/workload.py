@@ -49,7 +49,8 @@ class Admission(msgspec.Struct, frozen=True):
 
 
 class Workload(msgspec.Struct, frozen=True):
-    """``gates``: the annotation ``admission-gated-by``. ``revision`` is 0 where the server's cannot be compared."""
+    """``gates``: the annotation ``admission-gated-by``. ``revision`` is 0 where the server's cannot be compared.
+    ``is_of_pods``: it was made from pods that exist, not from a template."""
 
     namespace: str
     name: str
@@ -71,6 +72,7 @@ class Workload(msgspec.Struct, frozen=True):
     job_uid: str = ""
     revision: int = 0
     is_terminating: bool = False
+    is_of_pods: bool = False
 
     @property
     def key(self) -> str:
@@ -168,6 +170,10 @@ def _read(wire: Wire) -> Workload:
         job_uid=texts(metadata, "labels", "metadata.").get(names.JOB_UID_LABEL, ""),
         revision=read_natural(revision) or 0,
         is_terminating=bool(metadata.get("deletionTimestamp")),
+        is_of_pods=any(
+            (each.get("apiVersion"), each.get("kind")) == ("v1", "Pod")
+            for _, each in parts(metadata, "ownerReferences", "metadata.")
+        ),
     )
 
 

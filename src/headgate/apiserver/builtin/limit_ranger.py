@@ -7,24 +7,23 @@ the pod, in an annotation. The comparisons themselves, and their words, are in `
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Final
 
 from headgate.apiserver.builtin import limit_constraints
 from headgate.apiserver.builtin.attributes import Attributes, Object, View
 from headgate.kube import status
+from headgate.kube.limit_ranges import ContainerDefaults, container_defaults, fill_container
 from headgate.kube.pods.resources import Amounts, Which, amounts, sum_containers
 
 _ANNOTATION: Final = "kubernetes.io/limit-ranger"
 _POD_LEVEL: Final = ("cpu", "memory")
 # The field of the pod, and how the annotation calls what stands there.
 _CONTAINERS: Final = (("containers", "container"), ("initContainers", "init container"))
-# The field of a container, the field of a limit that fills it in, and how the annotation calls that; in its order.
-_FILLED: Final = (("requests", "defaultRequest", "request"), ("limits", "default", "limit"))
 
 
 def admit_pod(attributes: Attributes, new: Object, old: Object | None, view: View) -> status.ApiError | None:
     for limits in _applicable(attributes, old, view):
-        defaults = {field: _defaults(limits, source) for field, source, _ in _FILLED}
+        defaults = container_defaults(limits)
         if any(defaults.values()):
             _fill_pod(new, defaults)
     return None
@@ -60,15 +59,7 @@ def _applicable(attributes: Attributes, old: Object | None, view: View) -> Itera
         yield (each.get("spec") or {}).get("limits") or []
 
 
-def _defaults(limits: Iterable[Object], source: str) -> dict[str, Any]:
-    filled: dict[str, Any] = {}
-    for limit in limits:
-        if limit.get("type") == "Container":
-            filled.update(limit.get(source) or {})
-    return filled
-
-
-def _fill_pod(pod: Object, defaults: dict[str, dict[str, Any]]) -> None:
+def _fill_pod(pod: Object, defaults: ContainerDefaults) -> None:
     spec = dict(pod.get("spec") or {})
     notes: list[str] = []
     for field, word in _CONTAINERS:
@@ -78,22 +69,15 @@ def _fill_pod(pod: Object, defaults: dict[str, dict[str, Any]]) -> None:
         spec[field] = filled = []
         for container in containers:
             resources = dict(container.get("resources") or {})
-            notes.extend(f"{note} for {word} {container.get('name', '')}" for note in _fill(resources, defaults))
+            notes.extend(
+                f"{note} for {word} {container.get('name', '')}" for note in fill_container(resources, defaults)
+            )
             filled.append({**container, "resources": resources})
     if notes:
         metadata = pod["metadata"]
         text = "LimitRanger plugin set: " + "; ".join(notes)
         pod["spec"] = spec
         pod["metadata"] = {**metadata, "annotations": {**(metadata.get("annotations") or {}), _ANNOTATION: text}}
-
-
-def _fill(resources: Object, defaults: dict[str, dict[str, Any]]) -> Iterator[str]:
-    for field, _, word in _FILLED:
-        own = resources.get(field) or {}
-        missing = sorted(name for name in defaults[field] if name not in own)
-        if missing:
-            resources[field] = {**own, **{name: defaults[field][name] for name in missing}}
-            yield f"{', '.join(missing)} {word}"
 
 
 def _pod_problems(limit: Object, spec: Object) -> Iterator[str]:

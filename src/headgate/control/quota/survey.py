@@ -17,7 +17,7 @@ from headgate.client.listing import Page, Refused, list_all
 from headgate.client.transport import Request, Response
 from headgate.control.survey import FORBIDDEN, Gap, gap_of, list_at
 from headgate.kube import wire_json
-from headgate.kube.resource import NAMESPACES, Resource
+from headgate.kube.resource import LIMIT_RANGES, NAMESPACES, RUNTIME_CLASSES, Resource
 from headgate.quota.checks import is_check_active
 from headgate.quota.engine import Engine, Settings
 from headgate.quota.kinds.names import (
@@ -92,6 +92,8 @@ def _tellers(engine: Engine) -> dict[Resource, Callable[[Wire, float], object]]:
 
     return {
         NAMESPACES: namespace,
+        LIMIT_RANGES: engine.limit_range_applied,
+        RUNTIME_CLASSES: engine.runtime_class_applied,
         RESOURCE_FLAVORS: engine.flavor_applied,
         ADMISSION_CHECKS: check,
         COHORTS: engine.cohort_applied,

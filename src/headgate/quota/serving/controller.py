@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from headgate.kube.resource import NAMESPACES, Resource
+from headgate.kube.resource import LIMIT_RANGES, NAMESPACES, RUNTIME_CLASSES, Resource
 from headgate.kube.revisions import revision_of
 from headgate.owners.contract import WHOLE, Again, Controller, Done, Interest, Steps, Verdict, Wake, one_by_one
 from headgate.owners.effects import UNREACHABLE, Answer, Effect, Get, Patch, Together
@@ -45,6 +45,10 @@ Object = dict[str, Any]
 Effects = list[effects.Effect]
 
 _WATCHED: Final = (RESOURCE_FLAVORS, CLUSTER_QUEUES, COHORTS, LOCAL_QUEUES, WORKLOADS, ADMISSION_CHECKS)
+
+
+_POD_DEFAULTS: Final = {LIMIT_RANGES: frozenset({"spec.limits"}), RUNTIME_CLASSES: frozenset({"overhead"})}
+"""What admission adds to pods, and so to what the templates of jobs ask for."""
 
 
 class _Cycle(msgspec.Struct, frozen=True):
@@ -91,6 +95,8 @@ class Quota(Controller):
             LOCAL_QUEUES: self._engine.local_queue_applied,
             ADMISSION_CHECKS: self._check_applied,
             NAMESPACES: self._namespace_applied,
+            LIMIT_RANGES: self._engine.limit_range_applied,
+            RUNTIME_CLASSES: self._engine.runtime_class_applied,
         }
         self._removed: Final[dict[Resource, Callable[[str, float], Effects]]] = {
             RESOURCE_FLAVORS: self._engine.flavor_removed,
@@ -100,6 +106,8 @@ class Quota(Controller):
             WORKLOADS: self._engine.workload_removed,
             ADMISSION_CHECKS: self._engine.check_removed,
             NAMESPACES: self._engine.namespace_removed,
+            LIMIT_RANGES: self._engine.limit_range_removed,
+            RUNTIME_CLASSES: self._engine.runtime_class_removed,
         }
 
     @property
@@ -109,14 +117,16 @@ class Quota(Controller):
 
     def learn(self, served: Served) -> Iterable[Wake]:
         """Kinds that are not there yet are heard of when they come."""
-        self._served = frozenset(row.resource for row in served.by_name.values()) & frozenset(_WATCHED)
+        known = frozenset((*_WATCHED, *_POD_DEFAULTS))
+        self._served = frozenset(row.resource for row in served.by_name.values()) & known
         return ()
 
     def interests(self) -> Iterable[Interest]:
         if WORKLOADS not in self._served:
             return ()
         kinds = [Interest(resource, WHOLE) for resource in _WATCHED if resource in self._served]
-        return [*kinds, Interest(NAMESPACES, frozenset({"metadata.labels"}))]
+        defaults = [Interest(each, fields) for each, fields in _POD_DEFAULTS.items() if each in self._served]
+        return [*kinds, *defaults, Interest(NAMESPACES, frozenset({"metadata.labels"}))]
 
     # -- events in -------------------------------------------------------------------------------------------------
 

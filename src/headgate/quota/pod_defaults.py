@@ -1,0 +1,105 @@
+"""What admission will add to the pods of a workload: defaults of LimitRanges and the overhead of RuntimeClasses.
+
+The template of a job has not passed the admission of pods, so its requests are not yet what its pods will ask for.
+Workloads of pods that exist were made from what admission left, and a LimitRange that comes later does not change
+them. The order is the API server's: limits stand in for missing requests when the pod is decoded, the LimitRanges of
+the namespace fill what is still open. (Kueue takes the LimitRange's request even where the container has a limit.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import msgspec
+
+from headgate.kube.limit_ranges import container_defaults
+from headgate.quota.pod_set import Defaults, PodSet, with_defaults
+from headgate.quota.reading import Unreadable, Wire, amount, part, parts
+from headgate.quota.workload import Workload
+
+
+class PodDefaults:
+    """LimitRanges by namespace and name, RuntimeClasses by name; as far as they add requests. One that cannot be read
+    adds nothing."""
+
+    def __init__(self) -> None:
+        self._ranges: Final[dict[str, dict[str, bytes]]] = {}
+        self._overheads: Final[dict[str, bytes]] = {}
+
+    def put_range(self, wire: Wire) -> str:
+        """The namespace whose defaults changed; empty if none did."""
+        metadata = wire["metadata"]
+        namespace, name = metadata["namespace"], metadata["name"]
+        return namespace if self._put_range(namespace, name, _encoded(_read_range, wire)) else ""
+
+    def remove_range(self, key: str) -> str:
+        namespace, _, name = key.partition("/")
+        return namespace if self._put_range(namespace, name, b"") else ""
+
+    def put_class(self, wire: Wire) -> str:
+        """The name of the class, if its overhead changed."""
+        name: str = wire["metadata"]["name"]
+        return name if _put(self._overheads, name, _encoded(_read_overhead, wire)) else ""
+
+    def remove_class(self, name: str) -> str:
+        return name if _put(self._overheads, name, b"") else ""
+
+    def applied_to(self, workload: Workload) -> Workload:
+        """The workload with the requests that its pods will have."""
+        if workload.is_of_pods:
+            return workload
+        sets = tuple(self._with_defaults(workload.namespace, each) for each in workload.pod_sets)
+        return workload if sets == workload.pod_sets else msgspec.structs.replace(workload, pod_sets=sets)
+
+    def _with_defaults(self, namespace: str, pod_set: PodSet) -> PodSet:
+        ranges = self._ranges.get(namespace, {})
+        defaults = Defaults(
+            tuple(ranges[name] for name in sorted(ranges)), self._overheads.get(pod_set.runtime_class, b"")
+        )
+        return pod_set if defaults == pod_set.defaults else with_defaults(pod_set, defaults)
+
+    def _put_range(self, namespace: str, name: str, encoded: bytes) -> bool:
+        ranges = self._ranges.setdefault(namespace, {})
+        is_changed = _put(ranges, name, encoded)
+        if not ranges:
+            del self._ranges[namespace]
+        return is_changed
+
+
+def _encoded(read: Callable[[Wire], Mapping[str, object]], wire: Wire) -> bytes:
+    """Empty if there is nothing, or nothing that can be read."""
+    try:
+        found = read(wire)
+    except Unreadable:
+        return b""
+    return msgspec.json.encode(found, order="sorted") if any(found.values()) else b""
+
+
+def _read_range(wire: Wire) -> Mapping[str, Mapping[str, object]]:
+    limits = [
+        {**each, **{field: part(each, field, path) for field in ("default", "defaultRequest")}}
+        for path, each in parts(part(wire, "spec"), "limits", "spec.")
+    ]
+    found = container_defaults(limits)
+    for amounts in found.values():
+        for resource, value in amounts.items():
+            amount(resource, value, resource)
+    return found
+
+
+def _read_overhead(wire: Wire) -> Mapping[str, object]:
+    fixed = part(part(wire, "overhead"), "podFixed", "overhead.")
+    for resource, value in fixed.items():
+        amount(resource, value, resource)
+    return fixed
+
+
+def _put(known: dict[str, bytes], name: str, encoded: bytes) -> bool:
+    """Whether that is another value; empty: none."""
+    before = known.get(name, b"")
+    if encoded:
+        known[name] = encoded
+    else:
+        known.pop(name, None)
+    return before != encoded

@@ -1,0 +1,145 @@
+"""What admission adds to the pods of a job is counted before there are any: LimitRanges and RuntimeClasses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from headgate.kube.amounts import amount_text, units
+from headgate.kube.requests import pod_requests
+from kueueing import Wire
+from unit.jobs import stage
+from unit.jobs.furnishing import API, PODS, made
+from unit.jobs.pods import stage as of_pods
+from unit.jobs.stage import JOBS, a_world, job, running, workload
+from unit.owners.deaths import Mortal
+
+RANGES = "/api/v1/namespaces/ns/limitranges"
+CLASSES = "/apis/node.k8s.io/v1/runtimeclasses"
+
+
+def a_range(name: str = "defaults", **limit: Any) -> Wire:
+    return {"metadata": {"name": name}, "spec": {"limits": [{"type": "Container", **limit}]}}
+
+
+def a_class(cpu: str) -> Wire:
+    return {"metadata": {"name": "vm"}, "handler": "vm", "overhead": {"podFixed": {"cpu": cpu}}}
+
+
+def add(world: Mortal, name: str, **pod: Any) -> None:
+    body = stage.a_job(name)
+    spec = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}], **pod}
+    made(world.server, JOBS, {**body, "spec": {"template": {"spec": spec}}})
+    world.server.epoch_s += 1
+
+
+def usage(world: Mortal) -> Wire:
+    status = world.server.get(f"{API}/clusterqueues/cq").body["status"]
+    return {each["name"]: each["total"] for each in status["flavorsUsage"][0]["resources"]}
+
+
+def test_jobs_without_requests_are_counted_by_the_default_of_their_namespace() -> None:
+    world = a_world(cpu=4)
+    made(world.server, RANGES, a_range(defaultRequest={"cpu": "2"}))
+    world.advance(1)
+    for number in range(5):
+        add(world, f"j{number}")
+    world.advance(5)
+    assert running(world) == ["j0", "j1"]
+    assert usage(world) == {"cpu": "4"}
+
+
+TEMPLATES: dict[str, Wire] = {
+    "nothing": {},
+    "a limit alone": {"containers": [{"name": "c", "image": "i", "resources": {"limits": {"cpu": "3"}}}]},
+    "a request": {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "500m"}}}]},
+    "two containers": {"containers": [{"name": "c", "image": "i"}, {"name": "d", "image": "i"}]},
+    "an init container": {
+        "initContainers": [{"name": "i", "image": "i", "resources": {"requests": {"cpu": "2500m"}}}],
+    },
+    "a sidecar": {"initContainers": [{"name": "i", "image": "i", "restartPolicy": "Always"}]},
+    "pod-level limits": {"resources": {"limits": {"cpu": "4"}}},
+    "pod-level requests": {"resources": {"requests": {"cpu": "3500m"}}},
+    "a runtime class": {"runtimeClassName": "vm"},
+}
+
+
+@pytest.mark.parametrize("has_range", [True, False])
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_the_usage_of_a_job_is_what_its_pods_request(name: str, has_range: bool) -> None:
+    world = a_world(cpu=4)
+    made(world.server, CLASSES, a_class("250m"))
+    if has_range:
+        made(world.server, RANGES, a_range(defaultRequest={"cpu": "1"}, default={"cpu": "4"}))
+    world.advance(1)
+    add(world, "j", **TEMPLATES[name])
+    world.advance(2)
+    assert running(world) == ["j"]
+    (pod,) = world.server.get(PODS).body["items"]
+    asked = pod_requests(pod).get("cpu")
+    total = "0" if asked is None else amount_text("cpu", units("cpu", asked))
+    assert usage(world) == {"cpu": total}
+
+
+def test_a_job_that_waits_follows_a_limit_range_that_changes() -> None:
+    world = a_world(cpu=1)
+    made(world.server, RANGES, a_range(defaultRequest={"cpu": "2"}))
+    world.advance(1)
+    add(world, "j")
+    world.advance(2)
+    assert running(world) == []
+    assert world.server.delete(f"{RANGES}/defaults").status == 200
+    made(world.server, RANGES, a_range(defaultRequest={"cpu": "1"}))
+    world.advance(2)
+    assert running(world) == ["j"]
+    assert usage(world) == {"cpu": "1"}
+
+
+def test_a_job_that_waits_follows_a_runtime_class_that_comes_later() -> None:
+    world = a_world(cpu=4)
+    made(world.server, f"{API}/namespaces/ns/localqueues", _stopped())
+    body = stage.a_job("j")
+    body["metadata"]["labels"][stage.QUEUE] = "stopped"
+    body["spec"]["template"]["spec"]["runtimeClassName"] = "vm"
+    made(world.server, JOBS, body)
+    world.advance(1)
+    made(world.server, CLASSES, a_class("500m"))
+    world.server.patch(f"{API}/namespaces/ns/localqueues/stopped", {"spec": {"stopPolicy": "None"}})
+    world.advance(2)
+    assert running(world) == ["j"]
+    assert usage(world) == {"cpu": "1500m"}
+
+
+def test_the_template_in_the_workload_stays_what_its_user_wrote() -> None:
+    world = a_world(cpu=4)
+    made(world.server, RANGES, a_range(defaultRequest={"cpu": "2"}))
+    world.advance(1)
+    add(world, "j")
+    world.advance(2)
+    found = workload(world, "j")
+    assert found is not None
+    assert found["spec"]["podSets"][0]["template"]["spec"]["containers"][0].get("resources", {}) == {}
+    assert job(world, "j")["spec"]["template"]["spec"]["containers"][0].get("resources", {}) == {}
+
+
+def test_a_limit_range_that_comes_later_adds_nothing_to_pods_that_exist() -> None:
+    world = of_pods.a_world(cpu=1)
+    of_pods.add(world, "first", ends="")
+    world.advance(1)
+    of_pods.add(world, "second")
+    made(world.server, RANGES, a_range(defaultRequest={"cpu": "2", "memory": "1Gi"}))
+    world.advance(1)
+    of_pods.delete(world, "first")
+    world.advance(90)
+    assert of_pods.started(world) == ["second"]
+
+
+def _stopped() -> Wire:
+    spec = {"clusterQueue": "cq", "stopPolicy": "Hold"}
+    return {
+        "apiVersion": "kueue.x-k8s.io/v1beta2",
+        "kind": "LocalQueue",
+        "metadata": {"name": "stopped"},
+        "spec": spec,
+    }
