@@ -52,6 +52,39 @@ def number_at(path: Path, otherwise: int) -> Callable[[Object], int]:
     return read
 
 
+def template_problem(template: Path, replicas: Path) -> Callable[[Object], str]:
+    """Why the pods of a role cannot be counted: pods that are not counted would run around their quota."""
+
+    def find(job: Object) -> str:
+        for path in (template, replicas):
+            blocked = _not_a_map(job, path[:-1])
+            if blocked:
+                return f"{blocked} is not a map, so {'.'.join(path)} cannot be read: a path leads through maps only"
+        found, count = at(job, template), at(job, replicas)
+        if found is None:
+            return ""
+        if (
+            not isinstance(found, dict)
+            or not isinstance(found.get("spec"), dict)
+            or not found["spec"].get("containers")
+        ):
+            return f"{'.'.join(template)} is not a pod template with containers: write one, or leave it out"
+        if replicas and count is not None and not _is_number(count):
+            return f"{'.'.join(replicas)} is {count!r}, which is not a number of pods"
+        return ""
+
+    return find
+
+
+def _not_a_map(job: Object, path: Path) -> str:
+    """The first part of the path that is there and is not a map."""
+    for depth in range(1, len(path) + 1):
+        found = at(job, path[:depth])
+        if found is not None and not isinstance(found, dict):
+            return ".".join(path[:depth])
+    return ""
+
+
 def least_at(path: Path) -> Callable[[Object], int | None]:
     def read(job: Object) -> int | None:
         found = at(job, path)

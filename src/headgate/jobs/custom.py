@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from headgate.jobs.builtin import BUILTIN
-from headgate.jobs.clauses import When, always, any_of, least_at, number_at
+from headgate.jobs.clauses import When, always, any_of, least_at, number_at, template_problem
 from headgate.jobs.kind import JobKind, Object, Outcome, Path, PodSetPlace, at, put
 from headgate.kube.errors import FieldErrors, duplicate, forbidden, invalid, required
 from headgate.kube.names import is_dns1035_label, is_dns1123_label, is_dns1123_subdomain
@@ -19,6 +19,8 @@ from headgate.kube.schema import GroupVersionKind
 
 _MOST_POD_SETS: Final = 18
 _PATH: Final = "must be a path, such as spec.suspend, or a list of its steps"
+_LIST: Final = "must lead through maps only: a list cannot be entered"
+_NOT_WRITTEN: Final = frozenset({"apiVersion", "kind", "metadata", "status"})
 _CLAUSE: Final = "must be a path, {path: status.phase, in: [Running]}, {condition: Ready}, or a list of such"
 _KIND: Final = (
     "apiVersion",
@@ -71,7 +73,8 @@ def _kind(reading: _Reading, value: Any, path: str) -> JobKind | None:
     for index, name in enumerate(names):
         if name in names[:index]:
             reading.problems.append(duplicate(f"{path}.podSets[{index}].name", name))
-    suspend = reading.path(wire, "suspend", path, needed=True)
+    suspend = reading.written_path(wire, "suspend", path, needed=True)
+    _find_clashes(reading, suspend, [each.template for each, _ in pod_sets], path)
     active = reading.clauses(wire, "active", path, needed=True)
     ready = reading.clauses(wire, "ready", path, needed=False)
     succeeded = reading.clauses(wire, "succeeded", path, needed=True)
@@ -94,25 +97,47 @@ def _kind(reading: _Reading, value: Any, path: str) -> JobKind | None:
     )
 
 
+def _find_clashes(reading: _Reading, suspend: Path, templates: list[Path], path: str) -> None:
+    """A boolean has nothing below it, and pods are not counted twice."""
+    for index, template in enumerate(templates):
+        place = f"{path}.podSets[{index}].template"
+        shown = ".".join(template)
+        if suspend and template and (_is_below(template, suspend) or _is_below(suspend, template)):
+            reading.wrong(place, shown, f"clashes with suspend, {'.'.join(suspend)}: one is inside the other")
+        for other in templates[:index]:
+            if template and other and (_is_below(template, other) or _is_below(other, template)):
+                reading.wrong(place, shown, f"clashes with the template {'.'.join(other)}: its pods would count twice")
+
+
+def _is_below(path: Path, other: Path) -> bool:
+    """Whether it is the other path, or inside what that leads to."""
+    return path[: len(other)] == other
+
+
+def _is_index(step: str) -> bool:
+    return step.isdecimal() or any(sign in step for sign in "[]*")
+
+
 def _pod_set(reading: _Reading, value: Any, path: str) -> tuple[PodSetPlace, Path]:
     wire = reading.object(value, path, _POD_SET, "must be a map")
     name = reading.text(wire, "name", path, "such as workers")
     if name and is_dns1123_label(name):
         reading.wrong(f"{path}.name", name, "must be lower case letters, digits and dashes, such as workers")
-    template = reading.path(wire, "template", path, needed=True)
+    template = reading.written_path(wire, "template", path, needed=True)
     told = wire.get("replicas", 1)
     is_number = isinstance(told, int) and not isinstance(told, bool)
-    replicas = () if is_number else reading.path(wire, "replicas", path, needed=True)
+    replicas = () if is_number else reading.written_path(wire, "replicas", path, needed=True)
     if is_number and told < 1:
         reading.wrong(f"{path}.replicas", told, "must be a number above zero, or a path")
     count = always(told) if is_number else number_at(replicas, 1)
     least, done = (reading.path(wire, field, path, needed=False) for field in ("minReplicas", "done"))
+    problem = template_problem(template, replicas)
     if not least:
-        return PodSetPlace(name, template, count), done
+        return PodSetPlace(name, template, count, problem=problem), done
     if not replicas:
         detail = "needs the path of a number in replicas: there the number that was admitted is written"
         reading.problems.append(forbidden(f"{path}.minReplicas", detail))
-    return PodSetPlace(name, template, count, least_at(least), lambda job, many: put(replicas, many)), done
+    return PodSetPlace(name, template, count, least_at(least), lambda job, many: put(replicas, many), problem), done
 
 
 def _outcome(succeeded: tuple[When, ...], failed: tuple[When, ...]) -> Callable[[Object], Outcome | None]:
@@ -131,7 +156,7 @@ def _ready(clauses: tuple[When, ...], places: tuple[PodSetPlace, ...]) -> Callab
     """A number at a path counts; a condition, or a word, is about all pods. Who says nothing is always ready."""
 
     def read(job: Object) -> int:
-        whole = sum(each.count(job) for each in places)
+        whole = sum(each.count(job) for each in places if at(job, each.template) is not None)
         if not clauses or any((each.condition or each.words) and each.is_so(job) for each in clauses):
             return whole
         numbers = (at(job, each.path) for each in clauses if each.path and not each.words)
@@ -202,10 +227,21 @@ class _Reading:
                 self.problems.append(required(place, _PATH))
             return ()
         steps = found.split(".") if isinstance(found, str) else found
-        if isinstance(steps, list) and steps and all(isinstance(each, str) and each for each in steps):
-            return tuple(steps)
-        self.wrong(place, found, _PATH)
-        return ()
+        if not isinstance(steps, list) or not steps or not all(isinstance(each, str) and each for each in steps):
+            self.wrong(place, found, _PATH)
+            return ()
+        if any(_is_index(each) for each in steps):
+            self.wrong(place, found, _LIST)
+            return ()
+        return tuple(steps)
+
+    def written_path(self, wire: Object, field: str, path: str, *, needed: bool) -> Path:
+        """The path of something that its user writes, or that is written when the job starts: not metadata, not
+        status."""
+        found = self.path(wire, field, path, needed=needed)
+        if found and found[0] in _NOT_WRITTEN:
+            self.wrong(f"{path}.{field}", wire[field], f"must not be in {found[0]}: it is written with the object")
+        return found
 
     def clauses(self, wire: Object, field: str, path: str, *, needed: bool) -> tuple[When, ...]:
         found, place = wire.get(field), f"{path}.{field}"

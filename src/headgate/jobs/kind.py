@@ -31,19 +31,25 @@ def _no_other(job: Object, count: int) -> Object:
     return {}
 
 
+def _no_problem(job: Object) -> str:
+    return ""
+
+
 def _none_end(job: Object) -> bool:
     return False
 
 
 class PodSetPlace(msgspec.Struct, frozen=True):
     """Pods of one sort: where their template is, and how many run at a time. ``least``: how many are enough to start;
-    None if all are needed. ``resized``: a merge patch of the job that lets so many run."""
+    None if all are needed. ``resized``: a merge patch of the job that lets so many run. ``problem``: why the pods of a
+    job cannot be counted; empty if they can."""
 
     name: str
     template: Path
     count: Callable[[Object], int]
     least: Callable[[Object], int | None] = _all
     resized: Callable[[Object, int], Object] = _no_other
+    problem: Callable[[Object], str] = _no_problem
 
 
 class JobKind(msgspec.Struct, frozen=True):
@@ -72,6 +78,19 @@ def at(obj: Object, path: Path) -> Any:
     for step in path:
         found = found.get(step) if isinstance(found, dict) else None
     return found
+
+
+def places_of(kind: JobKind, job: Object) -> list[PodSetPlace]:
+    """The pod sets that a job has. A role may be optional: where there is no template there are no pods."""
+    return [each for each in kind.pod_sets if at(job, each.template) is not None]
+
+
+def pod_set_problem(kind: JobKind, job: Object) -> str:
+    """Why no Workload can be made of a job; empty if one can."""
+    found = next((problem for each in kind.pod_sets if (problem := each.problem(job))), "")
+    if found or places_of(kind, job):
+        return found
+    return f"the job has no pod template: {', '.join('.'.join(each.template) for each in kind.pod_sets)}"
 
 
 def put(path: Path, value: Any) -> Object:

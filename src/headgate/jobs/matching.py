@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from headgate.jobs.kind import JobKind, Object, at
+from headgate.jobs.kind import JobKind, Object, at, places_of
 from headgate.kube.quantity import Quantity, parse
 
 KEPT: Final = ("labels", "annotations")
@@ -50,7 +50,7 @@ def has_counts(kind: JobKind, workload: Object, job: Object) -> bool:
     """Whether a job that runs has as many pods as were admitted."""
     known = {each.get("name"): each for each in at(workload, ("spec", "podSets")) or ()}
     given = {each.get("name"): each for each in at(workload, ("status", "admission", "podSetAssignments")) or ()}
-    for place in kind.pod_sets:
+    for place in places_of(kind, job):
         pods = known.pop(place.name, {})
         count = pods.get("count")
         if pods.get("minCount") is not None:

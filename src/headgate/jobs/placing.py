@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from headgate.jobs.kind import JobKind, Object, at, put
+from headgate.jobs.kind import JobKind, Object, at, places_of, put
 from headgate.jobs.names import CLUSTER_QUEUE_LABEL, LOCAL_QUEUE_LABEL, POD_SET_LABEL
 from headgate.kube.names import is_dns1123_label
 from headgate.quota.flavor import ResourceFlavor
@@ -84,7 +84,7 @@ def placed(kind: JobKind, job: Object, workload: Object, flavors: Mapping[str, R
     patch: Object = {}
     given = {each.get("name"): each for each in at(workload, ("status", "admission", "podSetAssignments")) or ()}
     own = {each.get("name"): each for each in at(workload, ("spec", "podSets")) or ()}
-    for place in kind.pod_sets:
+    for place in places_of(kind, job):
         what = telling(workload, place.name, flavors)
         if isinstance(what, Unfit):
             return what
@@ -103,7 +103,7 @@ def restored(kind: JobKind, job: Object, workload: Object | None) -> Object:
     """A merge patch of the job that gives its templates back what their user wrote."""
     patch: Object = {}
     own = {each.get("name"): each for each in at(workload or {}, ("spec", "podSets")) or ()}
-    for place in kind.pod_sets:
+    for place in places_of(kind, job):
         pods = own.get(place.name)
         if pods is None:
             continue
@@ -114,7 +114,8 @@ def restored(kind: JobKind, job: Object, workload: Object | None) -> Object:
             gone = [key for key in there if key not in before and key not in kind.managed_labels]
             other = {key: value for key, value in before.items() if there.get(key) != value}
             if gone or other:
-                changed.setdefault(part, {})[field] = {**dict.fromkeys(gone), **other}
+                is_ours = not before and len(gone) == len(there)  # the whole map was made by the start
+                changed.setdefault(part, {})[field] = None if is_ours else {**dict.fromkeys(gone), **other}
         tolerations = at(wanted, ("spec", "tolerations")) or []
         if tolerations != (at(now, ("spec", "tolerations")) or []):
             changed.setdefault("spec", {})["tolerations"] = tolerations or None

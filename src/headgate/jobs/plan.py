@@ -14,7 +14,16 @@ import msgspec
 from headgate.jobs import writing
 from headgate.jobs.ancestors import NOT_FOUND, Unsure
 from headgate.jobs.gating import gate_of
-from headgate.jobs.kind import JobKind, Object, at, is_stopping, is_suspended, is_told_to_wait
+from headgate.jobs.kind import (
+    JobKind,
+    Object,
+    at,
+    is_stopping,
+    is_suspended,
+    is_told_to_wait,
+    places_of,
+    pod_set_problem,
+)
 from headgate.jobs.matching import digest, has_counts, has_pod_sets, keeps_pod_sets
 from headgate.jobs.placing import Unfit, placed
 from headgate.jobs.scope import Child, Scope
@@ -233,6 +242,8 @@ def _changed(case: Case) -> Next:
     workload, job = case.workload, case.job
     if workload is None or is_stopping(job):
         return None
+    if is_suspended(case.kind, job) and pod_set_problem(case.kind, job):
+        return writing.delete(case.kind, job, workload)  # and the next look tells the job's user why
     is_reserved, is_prebuilt = has_condition(workload, names.QUOTA_RESERVED), bool(prebuilt_name(job))
     wanted, longest = pod_sets(case.kind, job), longest_s(job)
     is_same = _is_same(case, workload, wanted, is_reserved or is_prebuilt)
@@ -278,8 +289,10 @@ def _reclaimed(case: Case) -> Next:
         return None
     known = {each["name"]: each["count"] for each in at(workload, ("status", "reclaimablePods")) or ()}
     wanted = {each.get("name", "main"): each.get("count", 0) for each in at(workload, ("spec", "podSets")) or ()}
-    places, more = {each.name: each for each in case.kind.pod_sets}, dict[str, int]()
+    places, more = {each.name: each for each in places_of(case.kind, case.job)}, dict[str, int]()
     for name, spare in case.kind.reclaimable(case.job).items():
+        if name not in places:
+            continue
         # Counted from what was asked for, which may be more than was admitted.
         count = min(spare + max(wanted.get(name, 0) - places[name].count(case.job), 0), wanted.get(name, 0))
         if count > known.get(name, 0):
@@ -294,7 +307,7 @@ def _ready(case: Case) -> Next:
         return None
     known = conditions.find(at(workload, ("status", "conditions")), names.PODS_READY)
     were = known is not None and known.get("status") == "True"
-    count = sum(each.count(case.job) for each in case.kind.pod_sets)
+    count = sum(each.count(case.job) for each in places_of(case.kind, case.job))
     are = not is_told_to_wait(case.kind, case.job) and case.kind.ready(case.job) >= count
     if known is not None and are == were:
         return None

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from headgate.jobs.kind import JobKind, Object, at
+from headgate.jobs.kind import JobKind, Object, at, places_of, pod_set_problem
 from headgate.jobs.matching import KEPT
 from headgate.jobs.names import (
     MAX_EXEC_TIME,
@@ -73,7 +73,7 @@ def longest_s(job: Object) -> int | None:
 def pod_sets(kind: JobKind, job: Object) -> list[Object]:
     """What the job asks for, without what the server added."""
     found = []
-    for each in kind.pod_sets:
+    for each in places_of(kind, job):
         template = at(job, each.template) or {}
         metadata = _without_nothing({key: (template.get("metadata") or {}).get(key) for key in KEPT})
         labels = {key: value for key, value in metadata.get("labels", {}).items() if key not in kind.managed_labels}
@@ -113,6 +113,9 @@ def priority_by(job: Object, of_pods: Iterable[str | None], classes: Classes) ->
 
 def new_workload(kind: JobKind, job: Object, classes: Classes, gates: str) -> Object | str:
     """To be created; or why that cannot be yet. ``gates``: who holds it back."""
+    problem = pod_set_problem(kind, job)
+    if problem:
+        return problem
     told = priority(kind, job, classes)
     if isinstance(told, str):
         return told
