@@ -67,6 +67,8 @@ BY_ADMISSION_CHECK: Final = "AdmissionCheck"
 BY_CLUSTER_QUEUE_STOPPED: Final = "ClusterQueueStopped"
 BY_LOCAL_QUEUE_STOPPED: Final = "LocalQueueStopped"
 DEACTIVATED: Final = "Deactivated"
+BY_REFUSED_START: Final = "StartRefused"
+"""Headgate's own: the API server, or an admission plugin of it, does not let an admitted job or pod run."""
 REQUEUING_LIMIT_EXCEEDED: Final = "RequeuingLimitExceeded"
 MAXIMUM_EXECUTION_TIME_EXCEEDED: Final = "MaximumExecutionTimeExceeded"
 

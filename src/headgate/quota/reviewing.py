@@ -22,6 +22,7 @@ from headgate.quota.checks import (
     synced_checks,
 )
 from headgate.quota.effects import Deactivate, Effect, Emit, Evict, PutOff, Release, Requeue, SetChecks, SetCondition
+from headgate.quota.evictions import is_deactivation
 from headgate.quota.readiness import PodsReady, backoff_s, execution_deadline, is_given_up, ready_deadline
 from headgate.quota.workload import Workload
 
@@ -80,7 +81,7 @@ def _back_off(case: Case) -> Review | None:
         return Review((Requeue(workload.key, workload.uid, *_BACKOFF_OVER),))
     if requeued is None or requeued.is_true:
         return None
-    if requeued.reason == names.DEACTIVATED:
+    if is_deactivation(requeued.reason):
         return Review((Requeue(workload.key, workload.uid, "Reactivated", "The workload was reactivated"),))
     if requeued.reason in (names.BY_PODS_READY_TIMEOUT, names.BY_ADMISSION_CHECK):
         return Review((Requeue(workload.key, workload.uid, *_BACKOFF_OVER),))

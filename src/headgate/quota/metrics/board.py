@@ -12,6 +12,7 @@ from typing import Any
 from headgate.kube.exposition import Sample, page
 from headgate.quota import effects, names
 from headgate.quota.engine import Engine
+from headgate.quota.evictions import has_eviction
 from headgate.quota.metrics import gauges
 from headgate.quota.metrics.families import FAMILIES
 from headgate.quota.metrics.roll import Roll
@@ -82,7 +83,7 @@ class QuotaMetrics:
                     checked_s = 0.0 if reserved is None else now_s - reserved.since_s
                     self._tallies.admitted(about, now_s - queued_s(workload), checked_s)
                 case effects.Evict():
-                    is_first = names.EVICTED not in workload.conditions
+                    is_first = not has_eviction(wire, effect.reason, effect.cause)
                     self._tallies.evicted(about, effect.reason, effect.cause, is_first)
                     if effect.preempted:
                         self._tallies.preempted(self._queue_of(effect.preemptor), effect.preempted)

@@ -18,6 +18,7 @@ from headgate.kube.timestamps import format_time
 from headgate.owners import effects as out
 from headgate.owners.families.pods import about
 from headgate.quota import effects, names
+from headgate.quota.evictions import reason_with_cause, with_eviction
 from headgate.quota.kinds.names import STORED
 from headgate.quota.workload import Admission, CheckState
 
@@ -100,7 +101,11 @@ class _Draft:
             self._tell("Normal", "Admitted", said)
 
     def _evict(self, effect: effects.Evict) -> None:
-        self._set(names.EVICTED, True, effect.reason, effect.message)
+        reason = reason_with_cause(effect.reason, effect.cause)
+        self._set(names.EVICTED, True, reason, effect.message)
+        self._status["schedulingStats"] = {"evictions": with_eviction(self._workload, effect.reason, effect.cause)}
+        if effect.reason == names.DEACTIVATED:
+            self._forget_deactivation()
         if effect.preempted:
             self._set(names.PREEMPTED, True, effect.preempted, effect.message)
             self._tell("Normal", "Preempted", effect.message)
@@ -110,7 +115,13 @@ class _Draft:
         if effect.requeue_at_s is not None:
             at = format_time(effect.requeue_at_s)
             self._status["requeueState"] = {"count": effect.requeue_count, "requeueAt": at}
-        self._tell("Normal", f"EvictedDueTo{effect.reason}", effect.message)
+        self._tell("Normal", f"EvictedDueTo{reason}", effect.message)
+
+    def _forget_deactivation(self) -> None:
+        """It is deactivated now: what led to that must not end it again when its user activates it."""
+        self._conditions = [each for each in self._conditions if each.get("type") != names.DEACTIVATION_TARGET]
+        if self._known("requeueState"):
+            self._status["requeueState"] = None
 
     def _set(self, type_: str, is_true: bool, reason: str, message: str) -> None:
         generation = self._workload["metadata"].get("generation", 0)
