@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from headgate.kube.gates import QUEUE_ALLOCATION
 from headgate.kube.resource import Resource
 
 GROUP: Final = "scheduling.volcano.sh"
@@ -14,7 +15,7 @@ VERSION: Final = "v1beta1"
 QUEUES: Final = Resource(GROUP, VERSION, "queues", namespaced=False)
 POD_GROUPS: Final = Resource(GROUP, VERSION, "podgroups", namespaced=True)
 
-GATE: Final = f"{GROUP}/queue-allocation-gate"
+GATE: Final = QUEUE_ALLOCATION
 """The scheduling gate that is lifted when the pod's queue has room for it."""
 OPT_IN: Final = GATE
 """The annotation that asks for it: exactly ``"true"`` opts in, ``"false"`` opts out of what a queue says for all."""

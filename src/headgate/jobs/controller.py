@@ -17,12 +17,12 @@ from headgate.jobs.kind import JobKind, Object
 from headgate.jobs.matching import digest, has_pod_sets
 from headgate.jobs.metrics import JobMetrics
 from headgate.jobs.names import DEFAULT_QUEUE
-from headgate.jobs.plan import Around, Wait, next_for_job, next_for_orphan
+from headgate.jobs.plan import Around, Wait, has_condition, next_for_job, next_for_orphan
 from headgate.jobs.scope import Scope
 from headgate.jobs.settings import DEFAULT, JobSettings
 from headgate.jobs.terms import Terms
 from headgate.jobs.workload import prebuilt_name, workload_name
-from headgate.jobs.writing import Act, adopt, tell
+from headgate.jobs.writing import Act, adopt, start_refused, tell
 from headgate.kube.features import Features
 from headgate.kube.references import controller_of
 from headgate.kube.resource import NAMESPACES, Resource
@@ -32,7 +32,8 @@ from headgate.owners.families.pods import seconds
 from headgate.owners.observed import ObservedVersion
 from headgate.owners.served import Served
 from headgate.quota.kinds.names import LOCAL_QUEUES, WORKLOADS
-from headgate.quota.names import JOB_UID_LABEL
+from headgate.quota.names import JOB_UID_LABEL, QUOTA_RESERVED
+from headgate.quota.serving.refusals import Refusals
 
 _PATIENCE_S: Final = 10.0
 """How soon it is looked again for what a job lacks."""
@@ -57,6 +58,7 @@ class ManagedJobs(Controller):
         self._scope: Final = Scope(settings, self._namespaces, self._defaults, known, book.get, book.unfinished)
         self._told: Final[dict[str, Wait]] = {}  # by the uid of a job: what its user knows already
         self._kept: Final[dict[str, str]] = {}
+        self._refusals: Final = Refusals()
         self._served: frozenset[Resource] = frozenset()
 
     def learn(self, served: Served) -> Iterable[Wake]:
@@ -131,6 +133,7 @@ class ManagedJobs(Controller):
                 return Done(_wakes(self._book.put(kind.resource, live.body))) if live.ok else Done()
         if job is None:
             self._metrics.let_go(key)
+            self._refusals.forget(str(key))
             return Done()
         step = next_for_job(kind, job, own, self._offered(job), self._around(now_s))
         gate = step.gate if isinstance(step, Wait) else ""
@@ -166,12 +169,18 @@ class ManagedJobs(Controller):
             return Done()
         decided_on = None if isinstance(write, Create) else self._observed(write)
         answer = yield write
+        is_unchanged = isinstance(write, Patch) and decided_on is not None and decided_on.is_same(answer.body)
+        if act.starts and (answer.refused or (answer.ok and is_unchanged)):
+            why = answer.message if answer.refused else "the server kept what it had"
+            return (yield from self._give_back(key, why, answer.now_s))
         if answer.ok and self._keeps_less(write, answer):
             self._kept[answer.body["metadata"]["uid"]] = digest(_sent(write))
-        elif isinstance(write, Patch) and answer.ok and decided_on is not None and decided_on.is_same(answer.body):
+        elif answer.ok and is_unchanged:
             # A server that does not keep what is written (a schema without the field) would be asked for ever.
             return Again(f"{write.resource.plural} {write.namespace}/{write.name}: the server kept what it had")
         name = write.obj["metadata"]["name"] if isinstance(write, Create) else write.name
+        if act.starts and answer.ok:
+            self._refusals.forget(str(key))
         if not answer.ok:
             live = yield Get(write.resource, write.namespace, name)
             woken = self._book.put(write.resource, live.body) if live.ok else []
@@ -195,6 +204,17 @@ class ManagedJobs(Controller):
         elif metadata.get("uid"):
             return Done(_wakes([key, *self._book.put(write.resource, answer.body)]))
         return Done([Wake(key)])
+
+    def _give_back(self, key: Key, why: str, now_s: float) -> Steps:
+        """The quota of a job that the server does not let start: others may use it meanwhile."""
+        kind = self._kinds[key[0]]
+        job = self._book.get(kind.resource, *key[1:])
+        admitted = [each for each in self._book.workloads(key) if has_condition(each, QUOTA_RESERVED)]
+        if job is None or not admitted:
+            return Again(why)
+        yield from self._say(kind, job, Wait("FailedToStart", why))
+        act = start_refused(admitted[0], why, now_s + self._refusals.wait_s(str(key)), now_s)
+        return (yield from self._do(key, act))
 
     def _keeps_less(self, write: Create | Patch | Delete, answer: Answer) -> bool:
         """Whether the server's Workload tells less of its pods than was written, and that is news."""

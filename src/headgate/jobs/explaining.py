@@ -15,7 +15,7 @@ from headgate.jobs.ancestors import Unsure
 from headgate.jobs.gating import gate_of
 from headgate.jobs.kind import JobKind, is_suspended
 from headgate.jobs.names import DEFAULT_QUEUE, QUEUE_NAME, SCHEDULING_GATED_BY
-from headgate.jobs.pods.shape import group_of, has_fast_admission, total_count
+from headgate.jobs.pods.shape import gates_of_others, group_of, has_fast_admission, total_count
 from headgate.jobs.settings import DEFAULT, JobSettings
 from headgate.jobs.workload import prebuilt_name, queue_of
 
@@ -87,6 +87,11 @@ def why_no_workload_of_pod(pod: Object, ancestor: Object | Unsure | None, member
         whose = "the pod" if gate_of(pod) else f"{above.get('kind', 'its owner')} {above['metadata']['name']}"
         step = f"{gate} has to take the annotation {SCHEDULING_GATED_BY} off {whose}"
         return Absence("gated", f"{whose} is gated by {gate}: no Workload is made of it", (step,), gate)
+    others = gates_of_others(pod)
+    if others:
+        listed = ", ".join(others)
+        step = f"whoever set {listed} has to take it off spec.schedulingGates"
+        return Absence("gated", f"it is held by scheduling gates of others: {listed}", (step,), listed)
     group = group_of(pod)
     total = total_count(pod) if group else 1
     if isinstance(total, str):

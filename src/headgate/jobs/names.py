@@ -29,6 +29,8 @@ MANAGED: Final = f"{GROUP}/managed"
 """A label with the value ``"true"``; and the finalizer of pods whose end must be seen."""
 ADMISSION_GATE: Final = f"{GROUP}/admission"
 TOPOLOGY_GATE: Final = f"{GROUP}/topology"
+OWN_GATES: Final = (ADMISSION_GATE, TOPOLOGY_GATE)
+"""Those that go when the Workload of a pod is admitted."""
 POD_GROUP_NAME: Final = f"{GROUP}/pod-group-name"
 """A label, or an annotation for names that are too long for one."""
 TOTAL_COUNT: Final = f"{GROUP}/pod-group-total-count"

@@ -6,6 +6,7 @@ Which of them is due is ``plan.py``'s to say.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 import msgspec
 
@@ -14,18 +15,24 @@ from headgate.jobs.names import COMPONENT, QUEUE_NAME, STOPPING
 from headgate.jobs.placing import merged, restored
 from headgate.kube import conditions
 from headgate.kube.references import controller_reference, owner_references
+from headgate.kube.schema import GroupVersionKind
 from headgate.kube.timestamps import format_time
 from headgate.owners.effects import Create, Delete, Emit, Patch
 from headgate.owners.families.pods import about
 from headgate.quota import names
-from headgate.quota.kinds.names import WORKLOADS
+from headgate.quota.evictions import with_eviction
+from headgate.quota.kinds.names import STORED, WORKLOADS
 
 _MOST_TEXT = 1024
+_WORKLOAD: Final = GroupVersionKind(names.GROUP, STORED, "Workload")
 
 
 class Act(msgspec.Struct, frozen=True):
+    """``starts``: it lets an admitted job or pod run."""
+
     write: Create | Patch | Delete | None
     events: tuple[Emit, ...] = ()
+    starts: bool = False
 
 
 def tell(kind: JobKind, job: Object, reason: str, message: str, *, is_warning: bool = False) -> Emit:
@@ -37,7 +44,7 @@ def tell(kind: JobKind, job: Object, reason: str, message: str, *, is_warning: b
 
 def start(kind: JobKind, job: Object, placement: Object, why: str) -> Act:
     body = merged(placement, put(kind.suspend, False))
-    return Act(_patch_job(kind, job, body), (tell(kind, job, "Started", why),))
+    return Act(_patch_job(kind, job, body), (tell(kind, job, "Started", why),), starts=True)
 
 
 def stop(kind: JobKind, job: Object, workload: Object | None, why: str) -> Act:
@@ -139,6 +146,25 @@ def release(workload: Object, eviction: Object, now_s: float) -> Act:
     told = without_quota(workload, message, now_s)
     told = with_told(workload, told, names.REQUEUED, reason == names.BY_PREEMPTION, reason, message, now_s)
     return Act(patch_status(workload, {"admission": None, "conditions": told}))
+
+
+def start_refused(workload: Object, message: str, until_s: float, now_s: float) -> Act:
+    """The server will not let it run: its quota goes to others, and it waits until then before it may have any."""
+    why = f"The server refused the start: {message}"
+    told = with_told(
+        workload, without_quota(workload, why, now_s), names.EVICTED, True, names.BY_REFUSED_START, why, now_s
+    )
+    told = with_told(workload, told, names.REQUEUED, False, names.BY_REFUSED_START, why, now_s)
+    status: Object = {
+        "admission": None,
+        "conditions": told,
+        "requeueState": {"requeueAt": format_time(until_s)},
+        "schedulingStats": {"evictions": with_eviction(workload, names.BY_REFUSED_START, "")},
+    }
+    event = Emit(
+        about(workload, _WORKLOAD), "Warning", f"EvictedDueTo{names.BY_REFUSED_START}", why[:_MOST_TEXT], COMPONENT
+    )
+    return Act(patch_status(workload, status), (event,))
 
 
 def without_quota(workload: Object, message: str, now_s: float) -> list[Object]:

@@ -108,6 +108,7 @@ class Together(msgspec.Struct, frozen=True):
 Effect = Request | Together | Emit
 
 UNREACHABLE = 0
+_REFUSALS = frozenset({400, 403, 422})
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -136,6 +137,12 @@ class Answer(msgspec.Struct, frozen=True):
     @property
     def conflict(self) -> bool:
         return self.status == 409
+
+    @property
+    def refused(self) -> bool:
+        """A rule or an admission plugin of the server does not allow it: the same request is refused again until
+        something else changes."""
+        return self.status in _REFUSALS or (not self.ok and "denied the request" in self.message)
 
     @property
     def items(self) -> list[Object]:

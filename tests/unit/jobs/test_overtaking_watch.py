@@ -65,8 +65,9 @@ def test_an_admission_that_was_refused_for_an_older_version_is_decided_again_at_
     refusals = iter([True])
 
     def refuse(effect: Effect) -> Answer | None:
-        is_admission = isinstance(effect, Patch) and effect.resource == WORKLOAD and effect.subresource == "status"
-        if not is_admission or not effect.body["status"].get("admission") or not next(refusals, False):
+        if not isinstance(effect, Patch) or effect.resource != WORKLOAD or effect.subresource != "status":
+            return None
+        if not effect.body["status"].get("admission") or not next(refusals, False):
             return None
         path = WORKLOAD.object(effect.namespace, effect.name)
         assert world.server.patch(path, {"metadata": {"labels": {"team": "a"}}}).status == 200

@@ -26,7 +26,7 @@ from headgate.jobs.pods.writing import let_go, tell
 from headgate.jobs.release import release_of_pods
 from headgate.jobs.settings import DEFAULT, JobSettings
 from headgate.jobs.terms import Terms
-from headgate.jobs.writing import Act
+from headgate.jobs.writing import Act, start_refused
 from headgate.kube import conditions
 from headgate.kube.features import Features
 from headgate.kube.references import owner_references
@@ -38,6 +38,7 @@ from headgate.owners.observed import ObservedVersion
 from headgate.owners.served import Served
 from headgate.quota.kinds.names import WORKLOADS
 from headgate.quota.names import ADMITTED, QUOTA_RESERVED
+from headgate.quota.serving.refusals import Refusals
 
 Object = dict[str, Any]
 
@@ -60,6 +61,7 @@ class ManagedPods(Controller):
         self._above: Final = above.Above(known_ancestors(settings.kinds), manages_all=settings.manages_all)
         self._terms: Final = Terms()
         self._told: Final[dict[Key, Wait]] = {}
+        self._refusals: Final = Refusals()
         self._served: frozenset[Resource] = frozenset()
 
     @property
@@ -115,6 +117,7 @@ class ManagedPods(Controller):
         self._count(key, members, workloads)
         if not members:
             self._told.pop(key, None)
+            self._refusals.forget(str(key))
             self.metrics.let_go(key)
             return (yield from self._orphaned(key, workloads, now_s))
         mine = [each for each in workloads if is_of_group(each) or _is_of(each, members)]
@@ -170,21 +173,41 @@ class ManagedPods(Controller):
             answers: Sequence[Answer] = [(yield writes[0])]
         else:
             answers = (yield Together(tuple(writes))).parts
-        refused = ""
+        refused = denied = ""
         done = 0
         for act, write, before, answer in zip(acts, writes, decided_on, answers, strict=True):
             if answer.ok and _has_changed(before, answer):
                 done += 1
+                if act.starts:
+                    self._refusals.forget(str(unit.key))
                 self._measure(unit, write, before, answer)
                 yield from one_by_one(act.events)
                 yield from self._seen(write, answer)
                 continue
             yield from self._seen(write, answer)
-            if (answer.conflict or answer.missing) and not isinstance(write, Create):
+            if (answer.conflict or answer.missing) and not answer.refused and not isinstance(write, Create):
                 done += 1  # it is something else by now: decided anew
             else:
-                refused = refused or (yield from self._refused(unit, write, answer))
+                message = yield from self._refused(unit, write, answer)
+                refused = refused or message
+                denied = denied or (message if act.starts and (answer.ok or answer.refused) else "")
+        if denied and (yield from self._give_back(unit.key, denied, answers[0].now_s)):
+            return Done([Wake(unit.key)])
         return Again(refused) if refused or not done else Done([Wake(unit.key)])
+
+    def _give_back(self, key: Key, why: str, now_s: float) -> Generator[Effect, Answer, bool]:
+        """The quota of pods of which none may start; whether that was done. Pods of a group that run use theirs."""
+        workloads = [each for each in self._roster.workloads(key) if has_condition(each, QUOTA_RESERVED)]
+        if not workloads or any(not each.is_gated and not each.is_over for each in self._roster.members(key)):
+            return False
+        act = start_refused(workloads[0], why, now_s + self._refusals.wait_s(str(key)), now_s)
+        if act.write is None:
+            return False
+        answer = yield act.write
+        yield from self._seen(act.write, answer)
+        if answer.ok:
+            yield from one_by_one(act.events)
+        return answer.ok
 
     def _measure(self, unit: Unit, write: Request, before: Object | None, answer: Answer) -> None:
         """How soon a Workload was made, or a gate lifted."""
@@ -226,7 +249,7 @@ class ManagedPods(Controller):
 
     def _refused(self, unit: Unit, write: Request, answer: Answer) -> Generator[Effect, Answer, str]:
         """Why; and a user is told what only he can mend."""
-        message = answer.message
+        message = "the server kept what it had" if answer.ok else answer.message
         if isinstance(write, Create) and not answer.unknown:
             name = write.obj["metadata"]["name"]
             if answer.conflict and self._roster.workloads(unit.key):
@@ -236,7 +259,9 @@ class ManagedPods(Controller):
                 yield from self._say(unit, Wait("WorkloadNameConflict", f"{text}; this pod group cannot be admitted"))
             else:
                 yield from self._say(unit, Wait("ErrWorkloadCompose", message))
-        elif isinstance(write, Patch) and "schedulingGates" in write.body.get("spec", ()) and not answer.unknown:
+        elif isinstance(write, Patch) and "schedulingGates" in write.body.get("spec", ()):
+            if answer.unknown and not answer.refused:
+                return message
             yield from self._say(unit, Wait("FailedToStart", f"pod '{write.name}': {message}"))
         return message
 

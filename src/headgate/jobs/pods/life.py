@@ -10,6 +10,7 @@ from headgate.jobs.ancestors import NOT_FOUND, Unsure
 from headgate.jobs.plan import GATED, Wait, is_kept, is_leaving, next_for_orphan
 from headgate.jobs.pods import composing, writing
 from headgate.jobs.pods.case import ENOUGH, Case, Next, Object, Sleep, Unseen
+from headgate.jobs.pods.shape import gates_of_others
 from headgate.jobs.pods.unit import absent, counts_of, outcome_of, too_many
 from headgate.jobs.release import is_active
 from headgate.jobs.writing import Act
@@ -61,9 +62,12 @@ def deleted(case: Case) -> Next:
 
 
 def held(case: Case) -> Next:
-    """No Workload while somebody holds one of them back. Who was admitted before is not put out."""
-    holders = {case.around.held_by(each.pod): None for each in case.unit.filling}
+    """No Workload while one of them is held back: by the annotation ``scheduling-gated-by``, or by a scheduling gate of
+    another controller, with which it could not use its quota. Pods that hold quota keep it."""
+    filling = case.unit.filling
+    holders = {case.around.held_by(each.pod): None for each in filling}
     gates = [each for each in holders if isinstance(each, str)]
+    gates += {gate: None for each in filling if each.waits for gate in gates_of_others(each.pod)}
     unsure = next((each for each in holders if isinstance(each, Unsure)), None)
     if (unsure is None and not gates) or case.has(names.QUOTA_RESERVED):
         return None
@@ -71,7 +75,7 @@ def held(case: Case) -> Next:
         return ENOUGH if unsure.reason == NOT_FOUND else Wait(unsure.reason, unsure.message)
     if case.workload is not None:
         return (writing.drop(case.workload),)
-    by = ", ".join(sorted(gates))
+    by = ", ".join(sorted(set(gates)))
     running = [each for each in case.unit.members if each.runs]
     if running:
         return Unseen(writing.stop(running, "NotAdmitted", f"Gated by {by}", case.around.now_s))

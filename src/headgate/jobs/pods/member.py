@@ -14,6 +14,7 @@ from headgate.jobs.names import MANAGED, POD_SET_LABEL, ROLE_HASH, TERMINATION_T
 from headgate.jobs.pods import shape
 from headgate.jobs.workload import gates_of, queue_of
 from headgate.kube import conditions
+from headgate.kube.gates import gate_names
 from headgate.owners.families.pods import is_ready, phase_of
 
 Object = dict[str, Any]
@@ -99,7 +100,7 @@ def trace(member: Member) -> tuple[Any, ...]:
     metadata = member.pod["metadata"]
     stamps = metadata.get("deletionTimestamp"), metadata.get("generation")
     facts = (getattr(member, name) for name in _FACTS)
-    return *facts, *stamps, gate_of(member.pod), gates_of(member.pod)
+    return *facts, *stamps, gate_of(member.pod), gates_of(member.pod), gate_names(member.pod)
 
 
 _FACTS: Final = tuple(name for name in Member.__struct_fields__ if name != "pod")

@@ -16,6 +16,7 @@ import msgspec
 from headgate.jobs import names
 from headgate.jobs.numbers import whole_number
 from headgate.kube import quantity
+from headgate.kube.gates import QUEUE_ALLOCATION, foreign_gates
 from headgate.kube.quantity import Quantity
 
 Object = dict[str, Any]
@@ -52,6 +53,11 @@ def is_managed(pod: Object) -> bool:
 def is_gated(pod: Object) -> bool:
     gates = _mapping(pod, "spec").get("schedulingGates") or ()
     return any(gate.get("name") == names.ADMISSION_GATE for gate in gates)
+
+
+def gates_of_others(pod: Object) -> tuple[str, ...]:
+    """Scheduling gates that other controllers have to lift before the pod can run."""
+    return foreign_gates(pod, (*names.OWN_GATES, QUEUE_ALLOCATION))
 
 
 def suspending_parent(pod: Object) -> str:

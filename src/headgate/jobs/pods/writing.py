@@ -10,13 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from headgate.jobs.kind import at
-from headgate.jobs.names import (
-    ADMISSION_GATE,
-    COMPONENT,
-    MANAGED,
-    TERMINATION_TARGET,
-    TOPOLOGY_GATE,
-)
+from headgate.jobs.names import COMPONENT, MANAGED, OWN_GATES, TERMINATION_TARGET
 from headgate.jobs.placing import Telling, Unfit, merged, told
 from headgate.jobs.plan import is_kept
 from headgate.jobs.pods.composing import KIND, reference_to
@@ -43,7 +37,6 @@ from headgate.quota.kinds.names import WORKLOADS
 Object = dict[str, Any]
 
 _MOST_TEXT: Final = 1024
-_OURS: Final = (ADMISSION_GATE, TOPOLOGY_GATE)
 
 
 def tell(member: Member, reason: str, message: str, *, is_warning: bool = False) -> Emit:
@@ -59,10 +52,10 @@ def start(member: Member, workload: Object, what: Telling) -> Act | Unfit:
     changed = told(member.pod, what)
     if isinstance(changed, Unfit):
         return changed
-    lifted = [{"$patch": "delete", "name": gate} for gate in gate_names(member.pod) if gate in _OURS]
+    lifted = [{"$patch": "delete", "name": gate} for gate in gate_names(member.pod) if gate in OWN_GATES]
     body = merged(changed, {"metadata": {"uid": member.uid}, "spec": {"schedulingGates": lifted}})
     queue = at(workload, ("status", "admission", "clusterQueue"))
-    return Act(_patch(member, body), (tell(member, "Started", f"Admitted by clusterQueue {queue}"),))
+    return Act(_patch(member, body), (tell(member, "Started", f"Admitted by clusterQueue {queue}"),), starts=True)
 
 
 def stop(members: Sequence[Member], reason: str, message: str, now_s: float) -> tuple[Act, ...]:

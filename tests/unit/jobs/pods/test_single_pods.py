@@ -10,7 +10,6 @@ from headgate.jobs.settings import JobSettings
 from headgate.kube.features import Features
 from unit.jobs.furnishing import PODS, PREEMPTION, WORKLOADS
 from unit.jobs.pods.stage import (
-    GATE,
     SLOW,
     K,
     SlowKubelet,
@@ -62,13 +61,6 @@ def test_a_pod_waits_and_runs_where_its_flavor_is_and_the_next_one_follows() -> 
     world.advance(5)
     assert not pods(world)
     assert not workloads(world)
-
-
-def test_gates_of_others_stay() -> None:
-    world = a_world()
-    add(world, "a", gates=("example.com/mine", GATE, f"{K}/topology"))
-    world.advance(2)
-    assert pods(world)["a"]["spec"]["schedulingGates"] == [{"name": "example.com/mine"}]
 
 
 def test_a_pod_that_is_not_managed_is_left_alone() -> None:
