@@ -149,6 +149,28 @@ def admission_gates(kind: str) -> Iterator[DoorCase]:
     yield changed(kind, "held back later", noted("a.io/b", ADMISSION_GATED), text)
 
 
+def template_gates(kind: str) -> Iterator[DoorCase]:
+    """Gates in the template: pods with a value that is refused could never be created."""
+    bad = "this is an invalid value"
+    for key, at_key in ((SCHEDULING_GATED, AT_SCHEDULING), (ADMISSION_GATED, AT_ADMISSION)):
+        word = key.rpartition("/")[2]
+        yield new(kind, f"a good {word} in the template", template={"annotations": {key: "example.com/a"}})
+        text = wrong(f"spec.template.{at_key}", bad, PATH)
+        yield new(kind, f"a bad {word} in the template", text, template={"annotations": {key: bad}})
+
+
+def copied_gates() -> Iterator[DoorCase]:
+    """The controller of Deployments copies annotations to ReplicaSets; ``kubectl rollout undo`` copies them back."""
+    other = queued("Deployment", cpu="2")["spec"]["template"]["spec"]
+    for key in (SCHEDULING_GATED, ADMISSION_GATED):
+        word = key.rpartition("/")[2]
+        back = {**noted("example.com/a", key), "spec": {"template": {"spec": other}}}
+        yield changed("Deployment", f"{word} comes back with an old template", back)
+        copies = {"deployment.kubernetes.io/desired-replicas": "1"}
+        late = noted("example.com/a", key)
+        yield changed("ReplicaSet", f"{word} is copied to a ReplicaSet", late, annotations=copies)
+
+
 def names_of_all(kind: str) -> Iterator[DoorCase]:
     yield new(kind, "a queue with a bad name", wrong(AT_QUEUE, "Not_A_Name", SUBDOMAIN), queue="Not_A_Name")
     text = f"metadata.annotations[{GROUP}/elastic-job]: Forbidden: elastic jobs are not supported by Headgate"
@@ -294,6 +316,8 @@ def all_cases() -> list[DoorCase]:
         *of_pods(),
         *(case for kind in TEMPLATED for case in of_templates(kind)),
         *of_stateful_sets(),
+        *(case for kind in ("Job", *TEMPLATED) for case in template_gates(kind)),
+        *copied_gates(),
     ]
 
 

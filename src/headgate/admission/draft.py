@@ -60,6 +60,16 @@ class Draft:
             self._patch.append({"op": "add", "path": f"{_pointer(path)}/-", "value": item})
             self.obj = _with(self.obj, path, [*place, item])
 
+    def remove(self, path: Path) -> None:
+        """What is not there is not removed."""
+        place: Any = self.obj
+        for step in path:
+            if not isinstance(place, dict) or step not in place:
+                return
+            place = place[step]
+        self._patch.append({"op": "remove", "path": _pointer(path)})
+        self.obj = _without(self.obj, path)
+
     def _add(self, path: Path, value: Any) -> None:
         self._patch.append({"op": "add", "path": _pointer(path), "value": value})
         self.obj = _with(self.obj, path, value)
@@ -67,6 +77,14 @@ class Draft:
 
 def _pointer(path: Path) -> str:
     return "".join(f"/{escape(step)}" for step in path)
+
+
+def _without(obj: Object, path: Path) -> Object:
+    """A copy as far as the path goes, without what it leads to."""
+    step, *rest = path
+    if not rest:
+        return {key: value for key, value in obj.items() if key != step}
+    return {**obj, step: _without(obj[step], tuple(rest))}
 
 
 def _with(obj: Object, path: Path, value: Any) -> Object:

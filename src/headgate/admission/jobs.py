@@ -19,9 +19,9 @@ from headgate.admission.review import ALLOWED, Answer, Request
 from headgate.jobs.ancestors import Unsure
 from headgate.jobs.builtin import JOB
 from headgate.jobs.job_rules import problems_of_changed_job, problems_of_new_job
-from headgate.jobs.kind import JobKind, is_suspended
+from headgate.jobs.kind import JobKind, at, is_suspended
 from headgate.jobs.names import DEFAULT_QUEUE, QUEUE_NAME
-from headgate.jobs.rules import problems_of_change, problems_of_new
+from headgate.jobs.rules import problems_of_change, problems_of_new, template_gates_problems
 from headgate.jobs.workload import queue_of
 from headgate.kube.errors import FieldErrors, aggregate
 
@@ -54,7 +54,8 @@ def validate(kind: JobKind, request: Request, policy: Policy, view: View) -> Ans
 def _problems(kind: JobKind, request: Request, policy: Policy, view: View) -> FieldErrors:
     new, old, is_job = request.obj, request.old, kind.resource == JOB.resource
     if request.operation == "CREATE":
-        return problems_of_new(new, policy.features) + (problems_of_new_job(new) if is_job else [])
+        found = problems_of_new(new, policy.features) + (problems_of_new_job(new) if is_job else [])
+        return found + _template_problems(kind, request, policy)
     found = problems_of_change(
         new,
         old,
@@ -63,4 +64,15 @@ def _problems(kind: JobKind, request: Request, policy: Policy, view: View) -> Fi
         is_waiting=is_suspended(kind, new),
         has_default=bool(queue_of(old)) and not queue_of(new) and has_default_queue(request.namespace, view),
     )
-    return found + (problems_of_changed_job(new, old) if is_job else [])
+    return found + (problems_of_changed_job(new, old) if is_job else []) + _template_problems(kind, request, policy)
+
+
+def _template_problems(kind: JobKind, request: Request, policy: Policy) -> FieldErrors:
+    """Of gates in the templates of pods."""
+    found: FieldErrors = []
+    for place in kind.pod_sets:
+        new, old = at(request.obj, place.template), at(request.old, place.template)
+        if isinstance(new, dict):
+            path = ".".join(place.template)
+            found += template_gates_problems(new, path, policy.features, old if isinstance(old, dict) else None)
+    return found

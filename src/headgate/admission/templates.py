@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from headgate.admission.draft import LABELS, Draft
+from headgate.admission.draft import ANNOTATIONS, LABELS, Draft
 from headgate.admission.managing import ancestor, has_known_controller, is_asked, queue_for, unsure
 from headgate.admission.policy import Policy, View
-from headgate.admission.review import ALLOWED, Answer, Object, Request
+from headgate.admission.review import ALLOWED, Answer, Object, Request, annotations_of
 from headgate.jobs import names
 from headgate.jobs.ancestors import Unsure
 from headgate.jobs.kind import at
@@ -26,9 +26,12 @@ from headgate.jobs.workload import queue_of
 from headgate.kube.errors import aggregate
 from headgate.kube.references import controller_of
 from headgate.kube.resource import STATEFUL_SETS
+from headgate.quota.names import ADMISSION_GATED_BY
 
 DEPLOYMENT, REPLICA_SET, STATEFUL_SET = "deployment", "replicaset", STATEFUL_SET_WORD
 _TEMPLATE: Final = ("spec", "template")
+_GATES: Final = (names.SCHEDULING_GATED_BY, ADMISSION_GATED_BY)
+_DROPPED: Final = "cannot be added after creation and was left out; kubectl rollout undo restores old ones"
 
 
 def mark(parent: str, request: Request, policy: Policy, view: View) -> Answer:
@@ -37,15 +40,16 @@ def mark(parent: str, request: Request, policy: Policy, view: View) -> Answer:
         return ALLOWED
     if parent == REPLICA_SET and controller_of(request.obj) is not None:
         return ALLOWED  # its template is its Deployment's, and would be written back
-    queue = queue_for(request, policy, view)
-    if isinstance(queue, Unsure):
-        return Answer(refusal=unsure(queue)) if request.operation == "CREATE" else ALLOWED
-    if queue is None:
-        return ALLOWED
     draft = Draft(request.obj)
+    warnings = _drop_copied_gates(draft, request) if parent == DEPLOYMENT and request.operation == "UPDATE" else ()
+    queue = queue_for(request, policy, view)
+    if isinstance(queue, Unsure) and request.operation == "CREATE":
+        return Answer(refusal=unsure(queue))
+    if queue is None or isinstance(queue, Unsure):
+        return Answer(patch=draft.patch, warnings=warnings)
     if not queue_of(request.obj):
         if not _may_be_sent(request, policy):
-            return ALLOWED
+            return Answer(patch=draft.patch, warnings=warnings)
         if queue:
             draft.put((*LABELS, names.QUEUE_NAME), queue)
     priority = at(request.obj, (*LABELS, names.PRIORITY_CLASS))
@@ -54,7 +58,20 @@ def mark(parent: str, request: Request, policy: Policy, view: View) -> Answer:
     draft.put_all(
         (*_TEMPLATE, *LABELS), {names.MANAGED: "true", **{name: value for name, value in told.items() if value}}
     )
-    return Answer(patch=draft.patch)
+    return Answer(patch=draft.patch, warnings=warnings)
+
+
+def _drop_copied_gates(draft: Draft, request: Request) -> tuple[str, ...]:
+    """``kubectl rollout undo`` writes the template of an old ReplicaSet and its annotations, which are copies of what
+    the Deployment had when it was created. A gate cannot be added later, so a gate that comes with another template is
+    taken off again. One that comes alone is refused (``validate``)."""
+    if at(request.obj, _TEMPLATE) == at(request.old, _TEMPLATE):
+        return ()
+    before, after = annotations_of(request.old), annotations_of(request.obj)
+    dropped = [name for name in _GATES if name in after and name not in before]
+    for name in dropped:
+        draft.remove((*ANNOTATIONS, name))
+    return tuple(f"metadata.annotations[{name}]: {_DROPPED}" for name in dropped)
 
 
 def validate(parent: str, request: Request, policy: Policy, view: View) -> Answer:

@@ -10,7 +10,9 @@ from typing import Any, Final
 
 from headgate.jobs.names import SCHEDULING_GATED_BY
 from headgate.kube.errors import FieldErrors, forbidden, invalid, required, too_long
+from headgate.kube.references import controller_of, group_kind_of
 from headgate.kube.validation.values import domain_prefixed_path
+from headgate.owners.deployments.sets import DESIRED_REPLICAS
 
 Object = dict[str, Any]
 
@@ -18,8 +20,20 @@ _PATH: Final = f"metadata.annotations[{SCHEDULING_GATED_BY}]"
 _MOST_BYTES: Final = 63
 
 
+def is_copied(obj: Object) -> bool:
+    """Whether the annotations of an object are those of a Deployment: its controller copies them to its ReplicaSets and
+    never takes them off again, also not from one that is orphaned."""
+    annotations = (obj.get("metadata") or {}).get("annotations") or {}
+    controller = controller_of(obj)
+    is_of_deployment = controller is not None and group_kind_of(controller) == ("apps", "Deployment")
+    return is_of_deployment or DESIRED_REPLICAS in annotations
+
+
 def gate_of(job: Object) -> str | None:
-    """Who holds the job back; None if nobody does."""
+    """Who holds the job back; None if nobody does. The copy on a ReplicaSet of a Deployment says nothing: the gate is
+    the Deployment's, and may be gone."""
+    if is_copied(job):
+        return None
     found = ((job.get("metadata") or {}).get("annotations") or {}).get(SCHEDULING_GATED_BY)
     return found if isinstance(found, str) else None
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
+import msgspec
+
 from headgate.jobs import names
-from headgate.jobs.gating import changes_of_gate, problems_of_gate
+from headgate.jobs.gating import changes_of_gate, is_copied, problems_of_gate
 from headgate.jobs.kind import Object, at
 from headgate.jobs.numbers import whole_number
 from headgate.jobs.workload import queue_of
@@ -98,11 +100,26 @@ def topology_problems(metadata: Object, path: str, old: Object | None = None) ->
 
 
 def gates_problems(job: Object, features: Features) -> FieldErrors:
+    if is_copied(job):
+        return []
     found = gate_problems(job) if features.admission_gated_by else []
     return found + (problems_of_gate(job) if features.scheduling_gated_by else [])
 
 
+def template_gates_problems(template: Object, path: str, features: Features, old: Object | None = None) -> FieldErrors:
+    """Of a template of pods: pods with such a value would be refused, one after the other, when they are created."""
+    found = gates_problems(_without_owner(template), features)
+    known = {str(each) for each in gates_problems(_without_owner(old), features)} if old is not None else set()
+    return [msgspec.structs.replace(each, path=f"{path}.{each.path}") for each in found if str(each) not in known]
+
+
+def _without_owner(template: Object) -> Object:
+    return {"metadata": {"annotations": (template.get("metadata") or {}).get("annotations")}}
+
+
 def gates_changes(new: Object, old: Object, features: Features) -> FieldErrors:
+    if is_copied(new):
+        return []
     found: FieldErrors = []
     if features.admission_gated_by and annotation(new, ADMISSION_GATED_BY) != annotation(old, ADMISSION_GATED_BY):
         found += gate_changes(new, old) + gate_problems(new)

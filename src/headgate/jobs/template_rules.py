@@ -18,6 +18,7 @@ from headgate.jobs.rules import (
     gates_problems,
     priority_changes,
     queue_problems,
+    template_gates_problems,
     topology_problems,
 )
 from headgate.jobs.workload import queue_of
@@ -28,11 +29,13 @@ from headgate.kube.validation.values import IMMUTABLE, immutable
 STATEFUL_SET_WORD: Final = "statefulset"
 _POD_PATH: Final = "spec.template.spec"
 _TEMPLATE_PATH: Final = "spec.template.metadata"
+_POD_TEMPLATE_PATH: Final = "spec.template"
 _REPLICAS_PATH: Final = "spec.replicas"
 
 
 def problems_of_new_owner(owner: Object, features: Features) -> FieldErrors:
     found = queue_problems(owner) + elastic_problems(owner) + gates_problems(owner, features)
+    found += template_gates_problems(_pod_template(owner), _POD_TEMPLATE_PATH, features)
     return found + topology_problems(_template(owner), _TEMPLATE_PATH)
 
 
@@ -43,6 +46,7 @@ def problems_of_changed_owner(new: Object, old: Object, features: Features) -> F
         found += immutable(queue_of(new), queue_of(old), QUEUE_PATH)
     found += priority_changes(new, old, is_waiting=is_waiting)
     found += gates_changes(new, old, features)
+    found += template_gates_problems(_pod_template(new), _POD_TEMPLATE_PATH, features, _pod_template(old))
     return found + topology_problems(_template(new), _TEMPLATE_PATH, _template(old))
 
 
@@ -85,6 +89,10 @@ def _are_containers(value: Any) -> bool:
 def _replicas(owner: Object) -> int:
     found = at(owner, ("spec", "replicas"))
     return 1 if found is None else int(found)
+
+
+def _pod_template(owner: Object) -> Object:
+    return at(owner, ("spec", "template")) or {}
 
 
 def _template(owner: Object) -> Object:

@@ -75,3 +75,21 @@ def test_a_pod_that_says_it_is_managed_and_has_an_owner_is_warned_about() -> Non
     job = made(server.post(collection("Job"), queued("Job", queue="")))
     answer = server.post(collection("Pod"), queued("Pod", owner=job, labels={"kueue.x-k8s.io/managed": "true"}))
     assert "pod owner is managed by kueue" in answer.warnings[0]
+
+
+def test_a_gate_that_a_rollback_brings_back_is_left_out_with_a_warning(server: Embedded) -> None:
+    made(server.post(collection("Deployment"), queued("Deployment", "undone")))
+    template = queued("Deployment", "undone", cpu="2")["spec"]["template"]["spec"]
+    body = {"metadata": {"annotations": {SCHEDULING_GATED: "example.com/a"}}, "spec": {"template": {"spec": template}}}
+    done = server.patch(f"{collection('Deployment')}/undone", body)
+    assert SCHEDULING_GATED not in (made(done)["metadata"].get("annotations") or {})
+    assert "cannot be added after creation and was left out" in str(done.headers)
+
+
+def test_a_bad_gate_in_a_template_does_not_stand_in_the_way_of_another_change() -> None:
+    store = Store()
+    before = a_server(features=Features(admission_gated_by=False), suspends_jobs=False, store=store)
+    bad = queued("Deployment", template={"annotations": {SCHEDULING_GATED: "not a domain"}})
+    made(before.post(collection("Deployment"), bad))
+    later = a_server(features=ON, store=store)
+    made(later.patch(f"{collection('Deployment')}/a", {"spec": {"replicas": 2}}))

@@ -154,6 +154,23 @@ def test_gated_jobs_of_all_kinds_come_the_oldest_first() -> None:
     assert found.gaps == ()
 
 
+def test_a_deployment_is_listed_once_and_copies_of_its_gate_on_replica_sets_are_not() -> None:
+    mine = gated("web-1")
+    mine["metadata"]["ownerReferences"] = [
+        {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "uid-web", "controller": True}
+    ]
+    orphan = gated("left-1")
+    orphan["metadata"]["annotations"]["deployment.kubernetes.io/desired-replicas"] = "1"
+    lists = {
+        "/apis/apps/v1/deployments": a_list(gated("web")),
+        "/apis/apps/v1/replicasets": a_list(mine, orphan, gated("alone", created="2026-02-01T00:00:00Z")),
+    }
+    assert [(each.type, each.name) for each in found_gated(lists).gated] == [
+        ("deployment.apps", "web"),
+        ("replicaset.apps", "alone"),
+    ]
+
+
 def test_a_job_that_has_a_workload_or_has_ended_is_not_held_back() -> None:
     ended = {"conditions": [{"type": "Complete", "status": "True"}]}
     lists = {

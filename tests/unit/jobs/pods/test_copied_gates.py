@@ -1,0 +1,56 @@
+"""The gate of a Deployment on its ReplicaSets is a copy: it neither holds pods nor outlives the Deployment's."""
+
+from __future__ import annotations
+
+import pytest
+
+from headgate.jobs.ancestors import known_ancestors
+from headgate.jobs.gating import gate_of
+from headgate.jobs.pods.above import Above
+from headgate.jobs.pods.roster import POD
+from headgate.kube.resource import DEPLOYMENTS, REPLICA_SETS
+from kueueing import Wire
+from queued import QUEUE, SCHEDULING_GATED, owned_by, queued
+from unit.jobs.pods.stage import a_pod
+
+KEY = (POD, "ns", "p")
+GATE = {SCHEDULING_GATED: "example.com/a"}
+SIZES = {"deployment.kubernetes.io/desired-replicas": "1", "deployment.kubernetes.io/revision": "1"}
+
+
+def of(kind: str, name: str, annotations: dict[str, str], owner: Wire | None = None) -> Wire:
+    made = queued(kind, name, annotations=annotations, owner=owner)
+    made["metadata"] |= {"namespace": "ns", "uid": f"uid-{name}"}
+    return made
+
+
+def a_pod_of(owner: Wire) -> Wire:
+    pod = a_pod("p")
+    pod["metadata"] |= {"namespace": "ns", "uid": "uid-p", "ownerReferences": [owned_by(owner)]}
+    return pod
+
+
+@pytest.mark.parametrize("is_gated", [True, False])
+def test_the_gate_of_the_deployment_counts_and_not_its_copy(is_gated: bool) -> None:
+    above = Above(known_ancestors(), manages_all=False)
+    deployment = of("Deployment", "web", GATE if is_gated else {"other": "x"})
+    replica_set = of("ReplicaSet", "web-1", {**GATE, **SIZES}, deployment)
+    above.put(DEPLOYMENTS, deployment)
+    above.put(REPLICA_SETS, replica_set)
+    assert above.held_by(a_pod_of(replica_set), KEY) == ("example.com/a" if is_gated else None)
+
+
+def test_a_replica_set_that_was_orphaned_holds_no_pods() -> None:
+    above = Above(known_ancestors(), manages_all=False)
+    orphan = of("ReplicaSet", "web-1", {**GATE, **SIZES})
+    assert orphan["metadata"]["labels"][QUEUE] == "lq"
+    above.put(REPLICA_SETS, orphan)
+    assert above.held_by(a_pod_of(orphan), KEY) is None
+
+
+def test_a_replica_set_that_its_user_made_holds_its_pods() -> None:
+    above = Above(known_ancestors(), manages_all=False)
+    alone = of("ReplicaSet", "alone", GATE)
+    above.put(REPLICA_SETS, alone)
+    assert above.held_by(a_pod_of(alone), KEY) == "example.com/a"
+    assert gate_of(alone) == "example.com/a"
