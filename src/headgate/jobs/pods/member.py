@@ -26,7 +26,8 @@ ALONE: Final = "main"
 
 
 class Member(msgspec.Struct, frozen=True):
-    """``is_kept``: our finalizer is on it. ``is_marked``: it was told why it has to end."""
+    """``is_kept``: our finalizer is on it. ``is_marked``: it was told why it has to end. ``is_forced``: it was deleted
+    without grace, so no kubelet is waited for, and only finalizers keep it."""
 
     pod: Object
     name: str
@@ -42,6 +43,7 @@ class Member(msgspec.Struct, frozen=True):
     is_ready: bool
     is_kept: bool
     is_marked: bool
+    is_forced: bool
 
     @property
     def is_over(self) -> bool:
@@ -59,8 +61,8 @@ class Member(msgspec.Struct, frozen=True):
 
     @property
     def is_history(self) -> bool:
-        """It is told to end, and nothing of it runs any more: there is nothing to be seen of it."""
-        return self.is_leaving and (self.is_over or not self.is_bound)
+        """It is told to end, and nothing of it runs any more, or no kubelet is waited for: nothing is to be seen of it."""
+        return self.is_leaving and (self.is_over or not self.is_bound or self.is_forced)
 
     @property
     def waits(self) -> bool:
@@ -84,6 +86,7 @@ def read_member(pod: Object) -> Member:
         is_bound=bool((pod.get("spec") or {}).get("nodeName")),
         is_ready=is_ready(pod),
         is_kept=MANAGED in (metadata.get("finalizers") or ()),
+        is_forced=bool(metadata.get("deletionTimestamp")) and metadata.get("deletionGracePeriodSeconds") == 0,
         is_marked=conditions.is_true((pod.get("status") or {}).get("conditions"), TERMINATION_TARGET),
     )
 

@@ -70,7 +70,7 @@ def outcome_of(unit: Unit) -> Outcome | None:
     if unit.is_serving or isinstance(total, str):
         return None
     done = sum(each.phase == SUCCEEDED for each in unit.members)
-    all_over = all(each.is_over for each in unit.members)
+    all_over = all(each.is_over or each.is_forced for each in unit.members)
     if done < total and not (all_over and unit.is_unretriable):
         return None
     return Outcome(done >= total, f"Pods succeeded: {done}/{total}.")
