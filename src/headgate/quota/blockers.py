@@ -36,6 +36,7 @@ class Blocker(msgspec.Struct, frozen=True):
 
 
 _SILENT = Reason("")
+_CLAIMS = "Workload uses DRA resources (spec.resourceClaims of its pods), which are not counted"
 
 
 def find_blocker(workload: Workload, around: Surroundings, now_s: float) -> Blocker | None:
@@ -52,6 +53,9 @@ def _itself(workload: Workload, around: Surroundings, now_s: float) -> Blocker |
         return Blocker(Reason(names.DEACTIVATED, "The workload is deactivated"))
     if workload.lacks(names.QUOTA_RESERVED, names.ON_HOLD):
         return Blocker(_SILENT)
+    claiming = [each.name for each in workload.pod_sets if each.has_claims]
+    if claiming:
+        return Blocker(Reason(names.MISCONFIGURED, f"{_CLAIMS}: pod sets {', '.join(claiming)}"))
     return None
 
 

@@ -37,7 +37,7 @@ NO_DEFAULTS: Final = Defaults()
 class PodSet(msgspec.Struct, frozen=True):
     """``requests`` of one pod, in units, with ``defaults``. ``resources``: what of the template they are made from, and
     ``place`` what says where its pods may run, both as JSON. ``shape`` is the same for sets that differ in their count
-    only."""
+    only. ``has_claims``: its pods claim devices (DRA)."""
 
     name: str
     count: int = 1
@@ -46,6 +46,7 @@ class PodSet(msgspec.Struct, frozen=True):
     tolerations: tuple[Mapping[str, Any], ...] = ()
     nodes: RequiredNodes = RequiredNodes()
     runtime_class: str = ""
+    has_claims: bool = False
     defaults: Defaults = NO_DEFAULTS
     resources: bytes = b""
     place: bytes = b""
@@ -88,6 +89,7 @@ def _remembered(encoded: bytes, path: str) -> PodSet:
         tolerations=tolerations,
         nodes=nodes,
         runtime_class=text(spec, "runtimeClassName", path=f"{path}template.spec."),
+        has_claims=any(True for _ in parts(spec, "resourceClaims", f"{path}template.spec.")),
         resources=resources,
         place=place,
         shape=_shape(place, requests),

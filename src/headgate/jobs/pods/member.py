@@ -61,7 +61,7 @@ class Member(msgspec.Struct, frozen=True):
 
     @property
     def is_history(self) -> bool:
-        """It is told to end, and nothing of it runs any more, or no kubelet is waited for: nothing is to be seen of it."""
+        """It is told to end, and nothing of it runs any more, or no kubelet is waited for."""
         return self.is_leaving and (self.is_over or not self.is_bound or self.is_forced)
 
     @property
