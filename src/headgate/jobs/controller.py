@@ -167,6 +167,7 @@ class ManagedJobs(Controller):
         write = act.write
         if write is None:
             return Done()
+        name = write.obj["metadata"]["name"] if isinstance(write, Create) else write.name
         decided_on = None if isinstance(write, Create) else self._observed(write)
         answer = yield write
         is_unchanged = isinstance(write, Patch) and decided_on is not None and decided_on.is_same(answer.body)
@@ -177,8 +178,7 @@ class ManagedJobs(Controller):
             self._kept[answer.body["metadata"]["uid"]] = digest(_sent(write))
         elif answer.ok and is_unchanged:
             # A server that does not keep what is written (a schema without the field) would be asked for ever.
-            return Again(f"{write.resource.plural} {write.namespace}/{write.name}: the server kept what it had")
-        name = write.obj["metadata"]["name"] if isinstance(write, Create) else write.name
+            return Again(f"{write.resource.plural} {write.namespace}/{name}: the server kept what it had")
         if act.starts and answer.ok:
             self._refusals.forget(str(key))
         if not answer.ok:
