@@ -1,5 +1,6 @@
 """Quota where other parts of a cluster have a say: LimitRanges, RuntimeClasses, gates and webhooks of others,
-rollbacks, forced deletions, claims of devices. On the embedded server, and on a real one with kube-controller-manager."""
+rollbacks, forced deletions, claims of devices. On the embedded server, and on a real one with
+kube-controller-manager."""
 
 from __future__ import annotations
 

@@ -77,8 +77,11 @@ def why_no_workload(
     return Absence("missing", f"nobody has made a Workload of it{_runs(kind, job)}", tuple(steps))
 
 
-def why_no_workload_of_pod(pod: Object, ancestor: Object | Unsure | None, members: int) -> Absence:
-    """``members``: how many pods of its group are there; less than nothing if that cannot be seen."""
+def why_no_workload_of_pod(
+    pod: Object, ancestor: Object | Unsure | None, members: int, gates: tuple[str, ...] = ()
+) -> Absence:
+    """``members``: how many pods of its group are there; less than nothing if that cannot be seen. ``gates`` of other
+    controllers that those pods have."""
     if isinstance(ancestor, Unsure):
         return Absence("child", ancestor.message, ("its owner has to be there, or its owner reference has to go",))
     above = {} if ancestor is None else ancestor
@@ -88,10 +91,10 @@ def why_no_workload_of_pod(pod: Object, ancestor: Object | Unsure | None, member
         step = f"{gate} has to take the annotation {SCHEDULING_GATED_BY} off {whose}"
         return Absence("gated", f"{whose} is gated by {gate}: no Workload is made of it", (step,), gate)
     others = gates_of_others(pod)
-    if others:
-        listed = ", ".join(others)
+    if others or gates:
+        listed, what = (", ".join(others), "it") if others else (", ".join(gates), "its group")
         step = f"whoever set {listed} has to take it off spec.schedulingGates"
-        return Absence("gated", f"it is held by scheduling gates of others: {listed}", (step,), listed)
+        return Absence("gated", f"{what} is held by scheduling gates of others: {listed}", (step,), listed)
     group = group_of(pod)
     total = total_count(pod) if group else 1
     if isinstance(total, str):

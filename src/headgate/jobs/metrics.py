@@ -24,7 +24,9 @@ _REMOVAL: Final = "kueue_pod_scheduling_gate_removal_seconds"
 _REMOVAL_BOUNDS_S: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 FAMILIES: Final[Mapping[str, Family]] = {
-    _GATED: Family("gauge", "Jobs that have no Workload because of kueue.x-k8s.io/scheduling-gated-by."),
+    _GATED: Family(
+        "gauge", "Jobs and pods that have no Workload because of a gate: scheduling-gated-by, or one of others."
+    ),
     _OLDEST: Family("gauge", "Age of the oldest of them."),
     _AHEAD: Family("gauge", "Pods that still end while their quota is given to others already."),
     _CREATION: Family("histogram", "From when a job was made until its Workload was."),

@@ -133,6 +133,19 @@ def test_a_pod_of_an_incomplete_group_is_told_how_many_are_missing() -> None:
     assert hasty.absence.summary == "nobody has made a Workload of it"
 
 
+def test_a_pod_whose_group_is_held_by_a_gate_of_another_controller_is_told_which() -> None:
+    marks: dict[str, Any] = {
+        "labels": {GROUP: "gang"},
+        "annotations": {"kueue.x-k8s.io/pod-group-total-count": "2"},
+    }
+    lists, other = a_cluster(), a_pod("q", **marks)
+    other["spec"]["schedulingGates"] = [{"name": "example.com/other"}]
+    lists[PODS] = a_list(a_pod("p", **marks), other)
+    found = of_pod(a_pod("p", **marks), lists)
+    assert found.absence is not None
+    assert found.absence.summary == "its group is held by scheduling gates of others: example.com/other"
+
+
 def test_a_pod_whose_owner_is_gated_is_told_by_whom() -> None:
     set_ = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1", "uid": "uid-rs", "controller": True}
     web = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "uid-web", "controller": True}

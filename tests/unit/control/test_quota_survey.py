@@ -171,6 +171,17 @@ def test_a_deployment_is_listed_once_and_copies_of_its_gate_on_replica_sets_are_
     ]
 
 
+def test_a_pod_in_a_queue_that_is_held_by_gates_of_others_is_listed() -> None:
+    gates = [{"name": "example.com/other"}, {"name": "kueue.x-k8s.io/admission"}]
+    held = {
+        "metadata": {"name": "held", "labels": {"kueue.x-k8s.io/managed": "true"}},
+        "spec": {"schedulingGates": gates},
+    }
+    free = {"metadata": {"name": "free"}, "spec": {"schedulingGates": gates}}
+    found = found_gated({"/api/v1/pods": a_list(held, free)})
+    assert [(each.type, each.name, each.gate) for each in found.gated] == [("pod", "held", "example.com/other")]
+
+
 def test_a_job_that_has_a_workload_or_has_ended_is_not_held_back() -> None:
     ended = {"conditions": [{"type": "Complete", "status": "True"}]}
     lists = {

@@ -18,6 +18,7 @@ from headgate.control.survey import Gap, gap_of
 from headgate.jobs.gating import gate_of
 from headgate.jobs.kind import JobKind, at
 from headgate.jobs.names import QUEUE_NAME
+from headgate.jobs.pods.shape import gates_of_others, is_managed
 from headgate.jobs.workload import gates_of
 from headgate.kube import wire_json
 from headgate.kube.references import owner_references
@@ -87,7 +88,12 @@ def find_gated(namespace: str, further: Iterable[JobKind] = ()) -> Generator[Req
 
 
 def _gated_in(page: Page[Wire]) -> Page[Wire]:
-    return Page(page.metadata, [each for each in page.items if gate_of(each) and not _is_over(each)])
+    return Page(page.metadata, [each for each in page.items if _gate(each) and not _is_over(each)])
+
+
+def _gate(job: Wire) -> str:
+    """By name, or the scheduling gates of other controllers that keep a pod in a queue from its Workload."""
+    return gate_of(job) or (", ".join(gates_of_others(job)) if is_managed(job) else "")
 
 
 def _of_jobs(type_: str, jobs: Iterable[Wire], served: Collection[str | None]) -> list[Gated]:
@@ -97,7 +103,7 @@ def _of_jobs(type_: str, jobs: Iterable[Wire], served: Collection[str | None]) -
             job["metadata"].get("namespace", ""),
             type_,
             job["metadata"]["name"],
-            gate_of(job) or "",
+            _gate(job),
             CREATION,
             str(at(job, ("metadata", "labels", QUEUE_NAME)) or ""),
             job["metadata"].get("creationTimestamp") or "",

@@ -16,7 +16,7 @@ from headgate.control.quota.ancestry import find_ancestor
 from headgate.control.quota.survey import QuotaSurvey
 from headgate.jobs.ancestors import known_ancestors
 from headgate.jobs.explaining import Absence, why_no_workload_of_pod
-from headgate.jobs.pods.shape import group_of
+from headgate.jobs.pods.shape import gates_of_others, group_of
 from headgate.kube import wire_json
 from headgate.kube.references import controller_of, owner_references
 from headgate.kube.resource import PODS
@@ -48,11 +48,13 @@ def inquire_pod(pod: Wire, found: QuotaSurvey, now_s: float) -> Generator[Reques
     if mine:
         return PodInquiry(tuple(account_of(found.engine, wire, found.knows_places, now_s) for wire in mine))
     ancestor = yield from find_ancestor(pod, known_ancestors())
-    members = 1
+    members, gates = 1, dict[str, None]()
     if group:
         listed = yield from list_all(PODS.collection(namespace), lambda body: _of_group(body, group))
         members = -1 if isinstance(listed, Refused) else len(listed.items)
-    return PodInquiry((), why_no_workload_of_pod(pod, ancestor, members))
+        if not isinstance(listed, Refused):
+            gates = {gate: None for each in listed.items for gate in gates_of_others(each)}
+    return PodInquiry((), why_no_workload_of_pod(pod, ancestor, members, tuple(sorted(gates))))
 
 
 def _of_group(body: bytes, group: str) -> Page[Wire]:

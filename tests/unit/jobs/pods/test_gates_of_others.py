@@ -122,3 +122,9 @@ def test_the_condition_of_a_pod_that_was_admitted_stays() -> None:
     assert world.server.patch(f"{PODS}/a", body, "strategic").status == 422
     assert condition(world, "a", "Admitted")["status"] == "True"
     assert pods(world)["a"]["metadata"]["labels"][f"{K}/managed"] == "true"
+
+
+def test_the_other_pods_of_a_held_group_are_explained_by_the_gate_too() -> None:
+    absence = why_no_workload_of_pod(a_pod("a", group="g"), None, 2, (OTHER,))
+    assert (absence.state, absence.gate) == ("gated", OTHER)
+    assert absence.summary == f"its group is held by scheduling gates of others: {OTHER}"
