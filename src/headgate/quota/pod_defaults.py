@@ -8,6 +8,7 @@ the namespace fill what is still open. (Kueue takes the LimitRange's request eve
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -25,6 +26,7 @@ class PodDefaults:
 
     def __init__(self) -> None:
         self._ranges: Final[dict[str, dict[str, bytes]]] = {}
+        self._in_order: Final[dict[str, tuple[bytes, ...]]] = {}
         self._overheads: Final[dict[str, bytes]] = {}
 
     def put_range(self, wire: Wire) -> str:
@@ -49,21 +51,24 @@ class PodDefaults:
         """The workload with the requests that its pods will have."""
         if workload.is_of_pods:
             return workload
-        sets = tuple(self._with_defaults(workload.namespace, each) for each in workload.pod_sets)
-        return workload if sets == workload.pod_sets else msgspec.structs.replace(workload, pod_sets=sets)
+        ranges = self._in_order.get(workload.namespace, ())
+        sets = tuple([self._with_defaults(ranges, each) for each in workload.pod_sets])
+        is_same = all(map(operator.is_, sets, workload.pod_sets))
+        return workload if is_same else msgspec.structs.replace(workload, pod_sets=sets)
 
-    def _with_defaults(self, namespace: str, pod_set: PodSet) -> PodSet:
-        ranges = self._ranges.get(namespace, {})
-        defaults = Defaults(
-            tuple(ranges[name] for name in sorted(ranges)), self._overheads.get(pod_set.runtime_class, b"")
-        )
-        return pod_set if defaults == pod_set.defaults else with_defaults(pod_set, defaults)
+    def _with_defaults(self, ranges: tuple[bytes, ...], pod_set: PodSet) -> PodSet:
+        overhead = self._overheads.get(pod_set.runtime_class, b"") if pod_set.runtime_class else b""
+        known = pod_set.defaults
+        if known.ranges == ranges and known.overhead == overhead:
+            return pod_set
+        return with_defaults(pod_set, Defaults(ranges, overhead))
 
     def _put_range(self, namespace: str, name: str, encoded: bytes) -> bool:
         ranges = self._ranges.setdefault(namespace, {})
         is_changed = _put(ranges, name, encoded)
+        self._in_order[namespace] = tuple(ranges[each] for each in sorted(ranges))
         if not ranges:
-            del self._ranges[namespace]
+            del self._ranges[namespace], self._in_order[namespace]
         return is_changed
 
 

@@ -83,7 +83,7 @@ def _back_off(case: Case) -> Review | None:
         return None
     if is_deactivation(requeued.reason):
         return Review((Requeue(workload.key, workload.uid, "Reactivated", "The workload was reactivated"),))
-    if requeued.reason in (names.BY_PODS_READY_TIMEOUT, names.BY_ADMISSION_CHECK):
+    if requeued.reason in (names.BY_PODS_READY_TIMEOUT, names.BY_ADMISSION_CHECK, names.BY_REFUSED_START):
         return Review((Requeue(workload.key, workload.uid, *_BACKOFF_OVER),))
     return None
 
