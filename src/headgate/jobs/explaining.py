@@ -93,7 +93,7 @@ def why_no_workload_of_pod(
     others = gates_of_others(pod)
     if others or gates:
         listed, what = (", ".join(others), "it") if others else (", ".join(gates), "its group")
-        step = f"whoever set {listed} has to take it off spec.schedulingGates"
+        step = f"the controller that set {listed} has to remove it from spec.schedulingGates"
         return Absence("gated", f"{what} is held by scheduling gates of others: {listed}", (step,), listed)
     group = group_of(pod)
     total = total_count(pod) if group else 1

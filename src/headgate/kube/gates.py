@@ -16,7 +16,7 @@ SCHEDULING_GATED: Final = "SchedulingGated"
 GATED_MESSAGE: Final = "Scheduling is blocked due to non-empty scheduling gates"
 
 QUEUE_ALLOCATION: Final = "scheduling.volcano.sh/queue-allocation-gate"
-"""The gate of Volcano's queues, and of Headgate's: it is lifted when no other gate is left, so nobody waits for it."""
+"""The gate of Volcano's queues, and of Headgate's. It is lifted when no other gate is left: it must not be awaited."""
 
 GATED_CONDITION: Final[Mapping[str, str]] = {
     "type": conditions.POD_SCHEDULED,

@@ -69,7 +69,7 @@ def test_a_group_gets_no_quota_while_one_of_its_pods_has_a_gate_of_another_contr
 
 
 @pytest.mark.parametrize("own", [QUEUE_ALLOCATION, TOPOLOGY_GATE])
-def test_nobody_waits_for_a_gate_that_is_lifted_last_or_by_us(own: str) -> None:
+def test_a_gate_that_is_lifted_last_or_by_kueue_is_not_waited_for(own: str) -> None:
     world = a_world(cpu=1)
     add(world, "a", gates=(own, GATE))
     world.advance(2)
@@ -110,7 +110,7 @@ def test_a_pod_that_is_held_is_explained_by_the_gate() -> None:
     pod = a_pod("a", gates=(OTHER, GATE))
     absence = why_no_workload_of_pod(pod, None, 1)
     assert (absence.state, absence.gate) == ("gated", OTHER)
-    assert absence.next == (f"whoever set {OTHER} has to take it off spec.schedulingGates",)
+    assert absence.next == (f"the controller that set {OTHER} has to remove it from spec.schedulingGates",)
 
 
 def test_the_condition_of_a_pod_that_was_admitted_stays() -> None:
