@@ -79,7 +79,7 @@ def test_the_three_pods_are_explained_while_a_scheduler_with_a_conf_goes_on(serv
     assert lines[0] == "pod default/pod-2: it waits for a node"
     assert "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector" in lines[3]
     (row,) = (line.split() for line in asked(server, "queues") if line.split()[:1] == ["one-cpu"])
-    assert row == ["one-cpu", "Open", "cpu", "1", "-", "cpu", "1", "1", "1.00"], "promised to one, and one waits"
+    assert row == ["one-cpu", "Open", "cpu", "1", "-", "cpu", "1", "-", "1", "1.00"], "promised to one, and one waits"
     lines = asked(server, "explain", "pod", "pod-3")
     assert lines[0] == "pod default/pod-3: it waits for its queue"
     assert lines[4:6] == [

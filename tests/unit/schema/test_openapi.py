@@ -86,7 +86,7 @@ def test_documents_are_json_only(tables: Schemas, accept: str, status: int) -> N
     assert answer.status == status
 
 
-@pytest.mark.parametrize("path", ["/", "/api/v1/pods", "/openapi/v2", "/openapi/v3/", "/openapi/v3/apis/foo/v1"])
+@pytest.mark.parametrize("path", ["/", "/api/v1/pods", "/openapi/v2/", "/openapi/v3/", "/openapi/v3/apis/foo/v1"])
 def test_other_paths_are_somebody_elses(tables: Schemas, path: str) -> None:
     assert get(tables, path) is None
 
