@@ -276,3 +276,13 @@ def test_a_limit_of_nothing_is_kept_and_warned_about(server: Server) -> None:
     assert "spec.capability.cpu: 0 means that the queue may use no cpu at all; Volcano takes it for no limit" in text
     later = sent(server, "PATCH", f"{QUEUES}/nothing", {"spec": {"weight": 3}}, as_alice=True)
     assert (later.status, warnings(later)) == (200, [])
+
+
+def test_a_limit_of_pods_is_kept_and_said_to_have_no_effect(server: Server) -> None:
+    pods = {**QUEUE, "metadata": {"name": "few-pods"}, "spec": {"capability": {"pods": "1"}}}
+    answer = sent(server, "POST", QUEUES, pods, as_alice=True)
+    assert (answer.status, answer.json()["spec"]["capability"]["pods"]) == (201, "1")
+    (text,) = warnings(answer)
+    assert "spec.capability.pods: queues do not count pods, as in Volcano, so this has no effect" in text
+    later = sent(server, "PATCH", f"{QUEUES}/few-pods", {"spec": {"weight": 3}}, as_alice=True)
+    assert (later.status, warnings(later)) == (200, [])

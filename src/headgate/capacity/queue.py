@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from headgate.capacity.names import ROOT
-from headgate.kube.amounts import read_amounts
+from headgate.kube.amounts import is_requestable, read_amounts
 from headgate.kube.timestamps import parse_time
 
 OPEN: Final = "Open"
@@ -20,7 +20,9 @@ Amounts = Mapping[str, int]
 
 
 class Queue(msgspec.Struct, frozen=True):
-    """Amounts in units (``kube/amounts.py``). ``parent`` is empty for the root only."""
+    """Amounts in units (``kube/amounts.py``), of resources that a container can request. ``uncounted``: the others that
+    it names (``pods``, ``requests.cpu``), as kind and resource; Volcano does not count them either. ``parent`` is empty
+    for the root only."""
 
     name: str
     parent: str = ROOT
@@ -33,6 +35,7 @@ class Queue(msgspec.Struct, frozen=True):
     state: str = OPEN
     created_s: float = 0.0
     problem: str = ""
+    uncounted: tuple[tuple[str, str], ...] = ()
 
 
 def read_queue(wire: Mapping[str, Any]) -> Queue:
@@ -45,10 +48,13 @@ def read_queue(wire: Mapping[str, Any]) -> Queue:
         "guarantee": _part(spec, "guarantee").get("resource"),
     }
     problem, amounts = "", {}
+    uncounted: list[tuple[str, str]] = []
     for path, value in listed.items():
         found = read_amounts(value, f"spec.{path}")
         problem = problem or (found if isinstance(found, str) else "")
-        amounts[path] = {} if isinstance(found, str) else found
+        named = {} if isinstance(found, str) else found
+        amounts[path] = {resource: amount for resource, amount in named.items() if is_requestable(resource)}
+        uncounted += [(path, resource) for resource in sorted(named) if resource not in amounts[path]]
     parent = _text(spec.get("parent")) or ROOT
     return Queue(
         name=name,
@@ -60,6 +66,7 @@ def read_queue(wire: Mapping[str, Any]) -> Queue:
         state=_text(status.get("state")) or OPEN,
         created_s=read_created_s(metadata),
         problem=problem,
+        uncounted=tuple(uncounted),
     )
 
 

@@ -13,7 +13,7 @@ from headgate.capacity import rules
 from headgate.capacity.names import DEFAULT, MAX_DEPTH, ROOT, STATE
 from headgate.capacity.queue import Queue, read_queue
 from headgate.capacity.rules import Known, Problem, amounts_of, field
-from headgate.kube.amounts import amount_text
+from headgate.kube.amounts import PODS, amount_text
 
 Tenants = Callable[[str], int]
 """How many PodGroups and pods of their own belong to a queue by name."""
@@ -41,15 +41,28 @@ def problems_of_queue(
 
 
 def remarks_of_queue(new: Mapping[str, Any], old: Mapping[str, Any] | None) -> list[str]:
-    """What is allowed, and may mean something else to whoever wrote it."""
-    queue = read_queue(new)
-    before = {} if old is None else read_queue(old).capability
-    return [
+    """What is allowed, and has another effect than its author may expect."""
+    queue, before = read_queue(new), read_queue(old or {})
+    zeros = [
         f"{field('capability', resource)}: 0 means that the queue may use no {resource} at all; Volcano takes it for "
         f"no limit. For no limit leave {resource} out"
         for resource, amount in sorted(queue.capability.items())
-        if not amount and before.get(resource) != 0
+        if not amount and before.capability.get(resource) != 0
     ]
+    return zeros + [
+        f"{field(kind, resource)}: {_why_uncounted(resource)}"
+        for kind, resource in queue.uncounted
+        if (kind, resource) not in before.uncounted
+    ]
+
+
+def _why_uncounted(resource: str) -> str:
+    if resource == PODS:
+        text = "queues do not count pods, as in Volcano, so this has no effect"
+        return f"{text}. Limit the number of pods with a ResourceQuota in each namespace"
+    text = f"no container can request {resource}, so queues do not count it and this has no effect"
+    prefix, _, rest = resource.partition(".")
+    return f"{text}. Name {rest} instead" if prefix in ("requests", "limits") and rest else text
 
 
 def problems_of_deletion(name: str, known: Known, tenants: Tenants) -> list[Problem]:

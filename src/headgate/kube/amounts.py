@@ -41,6 +41,12 @@ def is_scalar(name: str) -> bool:
     return is_huge_page(name) or name.startswith(_ATTACHABLE)
 
 
+def is_requestable(name: str) -> bool:
+    """Whether a container can request the resource. ``pods``, ``storage`` and ``requests.cpu`` are names of nodes,
+    claims and ResourceQuotas; attachable volumes are counted without a request."""
+    return is_counted(name) and not name.startswith(_ATTACHABLE)
+
+
 def units(name: str, amount: Quantity) -> int:
     return amount.milli_value() if name == CPU else amount.value()
 

@@ -76,3 +76,37 @@ def test_a_limit_of_nothing_is_said_when_it_comes_and_not_with_every_change() ->
     assert write(a_tree(), "c", nothing, **nothing, weight=2) == ALLOWED
     assert write(a_tree(), "c", nothing, **more) == ALLOWED
     assert delete(a_tree(), "c") == ALLOWED
+
+
+def test_a_resource_that_no_container_can_request_is_answered_with_a_warning() -> None:
+    answer = write(
+        a_tree(),
+        "c",
+        capability={"pods": 1, "cpu": "1", "requests.cpu": "1", "example.com/gpu": "1", "hugepages-2Mi": "4Mi"},
+        deserved={"storage": "1Gi"},
+        guarantee={"resource": {"pods": "1"}},
+    )
+    assert answer.refusal == ""
+    assert answer.warnings == (
+        "spec.capability.pods: queues do not count pods, as in Volcano, so this has no effect. "
+        "Limit the number of pods with a ResourceQuota in each namespace",
+        "spec.capability.requests.cpu: no container can request requests.cpu, so queues do not count it and this has "
+        "no effect. Name cpu instead",
+        "spec.deserved.storage: no container can request storage, so queues do not count it and this has no effect",
+        "spec.guarantee.resource.pods: queues do not count pods, as in Volcano, so this has no effect. "
+        "Limit the number of pods with a ResourceQuota in each namespace",
+    )
+
+
+def test_the_warning_about_an_uncounted_resource_comes_with_the_write_that_adds_it() -> None:
+    pods = {"capability": {"pods": 1}}
+    assert write(a_tree(), "c", {}, **pods).warnings
+    assert write(a_tree(), "c", pods, **pods, weight=2) == ALLOWED
+    assert len(write(a_tree(), "c", pods, **pods, deserved={"pods": 1}).warnings) == 1
+    assert write(a_tree(), "c", pods) == ALLOWED
+
+
+def test_uncounted_resources_are_not_compared_with_those_of_other_queues() -> None:
+    view = a_tree()
+    assert write(view, "c", parent="a", capability={"pods": 5}, deserved={"pods": 9}).refusal == ""
+    assert "spec.capability.pods" in write(view, "c", capability={"pods": "many"}).refusal

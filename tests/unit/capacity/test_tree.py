@@ -142,3 +142,10 @@ def test_a_queue_is_read_with_all_it_says() -> None:
     assert queue.deserved == {"nvidia.com/gpu": 2}
     assert queue.guarantee == {"memory": 1 << 30}
     assert (queue.parent, queue.priority, queue.state, queue.is_reclaimable) == ("top", 7, "Closing", True)
+
+
+def test_resources_that_no_container_can_request_are_no_limits() -> None:
+    spec = {"capability": {"pods": 1, "cpu": "2"}, "guarantee": {"resource": {"requests.cpu": "1"}}}
+    queue = read_queue({"metadata": {"name": "a"}, "spec": spec})
+    assert queue.uncounted == (("capability", "pods"), ("guarantee", "requests.cpu"))
+    assert a_tree(queue).branches["a"].limits == cpu(2000)
