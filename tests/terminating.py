@@ -109,7 +109,9 @@ class TerminatingCluster:
             if not wire["spec"].get("nodeName"):
                 self.vanish(name)
                 continue
-            wire["metadata"]["deletionTimestamp"] = format_time(DAY_S + self.now_s + asked_s)
+            told = format_time(DAY_S + self.now_s + asked_s)
+            # A second deletion may shorten the time that is left, and never lengthens it.
+            wire["metadata"]["deletionTimestamp"] = min(told, wire["metadata"].get("deletionTimestamp", told))
             took_s = min(asked_s, math.inf) if stops_after_s is None else stops_after_s
             self.ends_s[name] = self.now_s + took_s
             self._show(name)

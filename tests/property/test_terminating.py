@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from headgate.capacity.names import GROUP_NAMES, OPT_IN, STAMP
@@ -230,6 +230,28 @@ residents = st.lists(
 
 
 @settings(max_examples=250, deadline=None)
+@example(  # a less important pod is crowded out before its gate is off
+    [("n2", 4, "q", 2), ("n1", 4, "p", 0), ("n0", 4, "q", 2)],
+    0,
+    [
+        ("come", ("p0", 4, "q", "gated", 0, "")),
+        ("end", ("r0", 15, 60.0)),
+        ("come", ("p1", 2, "q", "gated", 2, "")),
+        ("end", ("r2", 15, float("inf"))),
+    ],
+)
+@example(  # a member that is only tried gives its share back, so that no pod has to go for another member
+    [("n0", 1, "q", 0), ("n0", 3, "q", 0), ("n1", 1, "q", 0)],
+    1,
+    [
+        ("come", ("p0", 1, "q", "gated", 0, "")),
+        ("end", ("r0", 15, 0.0)),
+        ("come", ("p1", 1, "q", "gated", 0, "g2")),
+        ("come", ("p3", 1, "q", "plain", 0, "g2")),
+        ("come", ("p2", 1, "q", "gated", 0, "g2")),
+        ("end", ("r1", 15, 0.0)),
+    ],
+)
 @given(residents, st.integers(0, 4), st.lists(steps, min_size=4, max_size=16))
 def test_shortages_are_told_where_there_are_any_and_promises_without_nodes_stand_in_no_ones_way(
     there: list[tuple[str, int, str, int]], room: int, taken: list[tuple[str, tuple[Any, ...]]]

@@ -307,6 +307,10 @@ class Admitting:
         self._unsaid[pod.uid] = reason, message
         return True
 
+    def unsaid_reason(self, uid: str) -> str:
+        """The reason that is said of the pod as soon as its gate is off, if there is one."""
+        return self._unsaid.get(uid, ("", ""))[0]
+
     def tell(self, pod: Pod) -> Iterator[Effect]:
         """Why the pod waits for its queue, in its condition: a reason that no autoscaler takes for a shortage, unless
         the pod asked for nothing of that kind."""

@@ -149,7 +149,7 @@ class Attempts:
 
     def _stop_waiting(self, pod: Pod) -> list[Effect]:
         """The group is not whole any more: the room that this pod waits for is free for others."""
-        if self._conditions.reason(pod) != WAITING_FOR_ROOM:
+        if not self._awaits_room(pod):
             return []
         self._queue.nominate(pod, "")
         withdrawn = self._conditions.promised(pod, "")
@@ -170,18 +170,22 @@ class Attempts:
             effects = self.carry_out(self._preempting.begin(queued.pod, outcome.nominated), now_s)
         elif outcome.awaits_room:
             effects = self._crowd_out(queued.pod, outcome.promise or "", now_s)
-        elif promise is None and self._conditions.reason(queued.pod) == WAITING_FOR_ROOM:
+        elif promise is None and self._awaits_room(queued.pod):
             promise = ""  # nobody leaves in time any more
         reason = conditions.SCHEDULER_ERROR if outcome.is_error else conditions.UNSCHEDULABLE
         reason = WAITING_FOR_ROOM if outcome.awaits_room else reason
         return effects + self._failed(queued, outcome.message, rejections, now_s, promise, reason)
+
+    def _awaits_room(self, pod: Pod) -> bool:
+        """Whether it was last found that the pod fits when terminating pods are gone, said already or not."""
+        return WAITING_FOR_ROOM in (self._conditions.reason(pod), self._admitting.unsaid_reason(pod.uid))
 
     def _crowd_out(self, pod: Pod, node_name: str, now_s: float) -> list[Effect]:
         """Less important pods that wait for room on the node were not counted: they look again whether there is some
         beside this one."""
         effects: list[Effect] = []
         for each in self._queue.nominations.on_node(node_name):
-            if each.priority < pod.priority and self._conditions.reason(each) == WAITING_FOR_ROOM:
+            if each.priority < pod.priority and self._awaits_room(each):
                 self._queue.nominate(each, "")
                 effects += self._conditions.promised(each, "")
                 self._queue.activate([each.uid], now_s)

@@ -272,14 +272,14 @@ class Scheduler:
         effects, self._owed = self._owed, []
         self._attempts.look_again_in_groups(now_s)
         effects += self._admitting.step(now_s)
-        effects += self._attempts.carry_out(self._contending.step(), now_s)
         effects += self._due(now_s)
         for _ in range(most):
             queued = self.queue.pop(now_s)
             if queued is None:
                 break
             effects += self._attempts.attempt(queued, now_s)
-        return effects
+        # After the attempts: a share that a pod without a node gives back is room that no other pod has to make.
+        return effects + self._attempts.carry_out(self._contending.step(), now_s)
 
     def next_deadline_s(self) -> float | None:
         """When :meth:`step` has something to do, unless something happens before."""
