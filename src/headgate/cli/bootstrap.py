@@ -14,6 +14,7 @@ import msgspec
 
 from headgate.apiserver.access.defaults.reconcile import Step
 from headgate.apiserver.kinds.builtin import BUILTIN
+from headgate.cli.plan import UpProblem
 from headgate.client.transport import Request, Response, Transport
 from headgate.kube import wire_json
 from headgate.kube.schema import GroupVersionKind
@@ -57,8 +58,9 @@ async def _write(client: Transport, method: str, obj: Object) -> None:
 
 def _checked(answer: Response, obj: Object) -> None:
     if not answer.ok:
-        name = obj["metadata"]["name"]
-        raise RuntimeError(f"cannot write {obj['kind']} {name}: {answer.body.decode(errors='replace')}")
+        status = wire_json.decode(answer.body)
+        why = status.get("message") if isinstance(status, dict) else None
+        raise UpProblem(f"cannot write {obj['kind']} {obj['metadata']['name']}: {why or answer.status}")
 
 
 def _path(obj: Object) -> str:

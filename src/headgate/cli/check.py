@@ -9,6 +9,7 @@ import click
 
 from headgate.cli.copies import data_option, fail, progress_line
 from headgate.cli.logs import log_options
+from headgate.cli.pki import pki_problem
 from headgate.store.backup.shell import examine
 from headgate.store.file.shell import FILE, StoreProblem
 from headgate.store.salvage.shell import salvage
@@ -24,7 +25,7 @@ from headgate.store.salvage.shell import salvage
 )
 @log_options
 def command(file: Path | None, data: Path, drop_damaged: bool) -> None:
-    """Read every row of FILE (a backup), or of the data folder, and name all damage.
+    """Read every row of FILE (a backup), or of the data folder and its keys (pki), and name all damage.
 
     The exit code is 0 if everything is sound and 1 if not. A server may be running.
 
@@ -42,22 +43,25 @@ def command(file: Path | None, data: Path, drop_damaged: bool) -> None:
     """
     if drop_damaged and file is not None:
         raise click.UsageError("--drop-damaged works on a data folder: restore the backup first, or choose another")
-    path = file or data / FILE
+    path, pki = file or data / FILE, None
     try:
         if drop_damaged:
             done = salvage(data, progress_line("reading"))
             problems = done.problems
         else:
             problems = examine(path, progress_line("reading"), at_rest=file is not None)
+            pki = pki_problem(data) if file is None else None
     except StoreProblem as problem:
         fail("check", problem)
     for each in problems:
         click.echo(f"{path}: {each}")
+    if pki is not None:
+        click.echo(pki)
     if not problems:
         click.echo(f"{path} is sound")
     elif drop_damaged:
         for each in done.lost or ("nothing: every row could be read",):
             click.echo(f"lost: {each}")
         click.echo(f"kept {done.kept_rows} sound rows; the damaged files are in {done.aside}")
-    else:
+    if (problems and not drop_damaged) or pki is not None:
         sys.exit(1)

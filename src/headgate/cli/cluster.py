@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator
 import headgate
 from headgate.apiserver.discovery import KUBERNETES_VERSION
 from headgate.apiserver.http.shell import listen
+from headgate.apiserver.tls.shell import FileProblem
 from headgate.cli import components
 from headgate.cli.kubeconfig import write_kubeconfig
 from headgate.cli.meters import show
@@ -59,8 +60,8 @@ async def _cluster(plan: Plan, sock: socket.socket, say: Say) -> AsyncIterator[N
         authority = served.certificates.ca.read_bytes()
         try:
             write_kubeconfig(plan.kubeconfig, url, authority, served.credentials.admin_token)
-        except OSError as problem:
-            why = f"cannot write the kubeconfig {plan.kubeconfig}: {problem.strerror}"
+        except (OSError, FileProblem) as problem:
+            why = f"cannot write the kubeconfig {plan.kubeconfig}: {getattr(problem, 'strerror', problem)}"
             raise UpProblem(f"{why}; make room, or name another place with --kubeconfig") from problem
         _tell(plan, url, metrics, served.store, say)
         gc.freeze()  # tables and objects that stay: looking for garbage among them would hold up requests

@@ -1,11 +1,13 @@
 """Who may come in when a cluster starts: the admin of the kubeconfig, its own components, and whom a file names.
 
 The admin's token and the key for service accounts' tokens are made at the first start and kept in the data folder,
-readable by their owner only. The components' token is made anew at each start and never leaves the process.
+readable by their owner only. The admin's token is made anew if it is missing or damaged, since the kubeconfig has it;
+the keys never are (``cli/pki.py``). The components' token is made anew at each start and never leaves the process.
 """
 
 from __future__ import annotations
 
+import logging
 import secrets
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,15 +16,16 @@ from typing import Final
 import msgspec
 
 from headgate.apiserver.access.jwt import Key
-from headgate.apiserver.access.shell import signing_key
 from headgate.apiserver.access.token_file import parse_token_file
 from headgate.apiserver.access.user import MASTERS, User
 from headgate.apiserver.messages import AuditLevel
-from headgate.apiserver.tls.shell import make_folder, write_file
+from headgate.apiserver.tls.shell import FileProblem, make_folder, make_private, read_file, write_file
 
 ISSUER: Final = "https://kubernetes.default.svc"
 ADMIN: Final = User("kubernetes-admin", (MASTERS,))
 SYSTEM: Final = User("system:apiserver", (MASTERS,))
+
+_log: Final = logging.getLogger(__name__)
 
 
 class Access(msgspec.Struct, frozen=True):
@@ -41,16 +44,15 @@ class Credentials(msgspec.Struct, frozen=True):
     key: Key
 
 
-def load_credentials(data: Path, token_file: Path | None) -> Credentials | str:
+def load_credentials(data: Path, token_file: Path | None, key: Key, *, store_has_objects: bool) -> Credentials | str:
     """All of them, or one line about what is wrong."""
     given = {} if token_file is None else _given(token_file)
     if isinstance(given, str):
         return f"--token-auth-file {token_file}: {given}"
     try:
-        key = signing_key(data / "pki")
-    except ValueError as problem:
+        admin, system = _admin_token(data, store_has_objects), secrets.token_urlsafe(32)
+    except FileProblem as problem:
         return str(problem)
-    admin, system = _admin_token(data), secrets.token_urlsafe(32)
     return Credentials(admin, system, {**given, admin: ADMIN, system: SYSTEM}, key)
 
 
@@ -61,12 +63,30 @@ def _given(token_file: Path) -> dict[str, User] | str:
         return f"it cannot be read: {problem}"
 
 
-def _admin_token(data: Path) -> str:
+def _admin_token(data: Path, store_has_objects: bool) -> str:
     path = data / "token"
-    if path.exists():
-        path.chmod(0o600)
-        return path.read_text().strip()
+    try:
+        found = read_file(path)
+    except FileProblem as problem:
+        raise FileProblem(f"{problem}; restore it from a copy, or remove it to have a new token made") from problem
+    if found is not None and (kept := found.decode("latin-1").strip()) and _is_token(kept):
+        make_private(path)
+        return kept
     make_folder(data)
     token = secrets.token_urlsafe(32)
-    write_file(path, f"{token}\n".encode(), 0o600)
+    try:
+        write_file(path, f"{token}\n".encode(), 0o600)
+    except OSError as problem:
+        raise FileProblem(f"{path} cannot be written: {problem.strerror}; make room on the disk") from problem
+    if found is not None or store_has_objects:
+        what = "was missing" if found is None else "was empty" if not found.strip() else "did not hold one token"
+        _log.warning(
+            "%s %s: a new token of the administrator was made; copies of the kubeconfig from before do not work",
+            *(path, what),
+        )
     return token
+
+
+def _is_token(text: str) -> bool:
+    """Whether it can stand in a request's header: one word of visible ASCII."""
+    return text.isascii() and text.isprintable() and " " not in text

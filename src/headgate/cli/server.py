@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ipaddress
+import logging
 import platform
 import socket
 import ssl
@@ -34,7 +35,7 @@ from headgate.apiserver.http.shell import HttpServer
 from headgate.apiserver.http.tls.shell import TlsFiles
 from headgate.apiserver.kinds.builtin import BUILTIN
 from headgate.apiserver.shell import Endpoint
-from headgate.apiserver.tls.shell import Certificates, ensure, keep_valid
+from headgate.apiserver.tls.shell import Certificates, FileProblem, keep_valid
 from headgate.capacity.definitions import FIRST_QUEUES
 from headgate.capacity.names import QUEUES
 from headgate.cli import bootstrap
@@ -43,6 +44,7 @@ from headgate.cli.credentials import ISSUER, Access, Credentials, load_credentia
 from headgate.cli.inprocess import in_process
 from headgate.cli.install_crds import bring, carry_out
 from headgate.cli.meters import Meters
+from headgate.cli.pki import PKI, open_pki
 from headgate.cli.plan import Plan, UpProblem
 from headgate.client import installing
 from headgate.client.transport import Transport
@@ -53,13 +55,16 @@ from headgate.quota.kinds.conversion import convert
 from headgate.quota.names import GROUP
 from headgate.store import Store
 from headgate.store.file.shell import StoreProblem
-from headgate.store.journal.shell import Journal
+from headgate.store.item import Revision
+from headgate.store.journal.shell import CommitFailed, Journal
 from headgate.store.shell import Committer
 
 # The documentation block of RFC 5737: it stands for "this server" where loopback is not allowed.
 _UNROUTED: Final = "192.0.2.1"
 _QUEUEING: Final = frozenset({"scheduler", "quota", "jobs"})
 """The components that have kinds of their own."""
+
+_log: Final = logging.getLogger(__name__)
 
 Say = Callable[[str], None]
 
@@ -81,9 +86,7 @@ class Served(msgspec.Struct, frozen=True):
 
 async def serve(plan: Plan, sock: socket.socket, say: Say, stack: contextlib.AsyncExitStack) -> Served:
     store, journal = _open_store(plan, say)
-    credentials = load_credentials(plan.data, plan.access.token_file)
-    if isinstance(credentials, str):
-        raise UpProblem(credentials)
+    credentials, certificates = _open_identity(plan, store, journal)
     log = _open_audit_log(plan.access)
     if log is not None:
         stack.callback(log.close)
@@ -93,16 +96,19 @@ async def serve(plan: Plan, sock: socket.socket, say: Say, stack: contextlib.Asy
     endpoint.attach(committer)
     stack.push_async_callback(committer.close)
     stack.push_async_callback(endpoint.close)
-    served = Served(endpoint, store, credentials, ensure(plan.data / "pki", plan.host))
+    served = Served(endpoint, store, credentials, certificates)
     if api.keeps_quota:
         quota.recount(api, timestamps.format_time(time.time()))
-        await committer.flush(store.applied)
+        try:
+            await committer.flush(store.applied)
+        except CommitFailed as problem:
+            _log.warning("what ResourceQuotas count was not brought up to date: %s", problem)
     await _write_first_objects(plan, api, served, sock.getsockname()[1])
     server = _serve_on(plan, endpoint, sock, served.certificates)
     ticking = asyncio.create_task(committer.keep_ticking())
     serving = asyncio.create_task(server.serve())
     stack.push_async_callback(_stop_serving, endpoint, server, serving, ticking)
-    keep(stack, keep_valid(plan.data / "pki", plan.host, server.renew))
+    keep(stack, keep_valid(plan.data / PKI, plan.host, server.renew))
     if plan.event_ttl_s:
         keep(stack, Expirer(Expiry(api, plan.event_ttl_s), store, committer, plan.event_ttl_s).run())
     return served
@@ -201,6 +207,20 @@ def _open_store(plan: Plan, say: Say) -> tuple[Store, Journal]:
         return journal.load(progress), journal
     except StoreProblem as problem:
         raise UpProblem(str(problem)) from problem
+
+
+def _open_identity(plan: Plan, store: Store, journal: Journal) -> tuple[Credentials, Certificates]:
+    has_objects = any(store.count(resource) for resource in store.resources())
+    credentials: Credentials | str
+    try:
+        key, certificates = open_pki(plan.data, plan.host, store_has_objects=has_objects)
+        credentials = load_credentials(plan.data, plan.access.token_file, key, store_has_objects=has_objects)
+    except FileProblem as problem:
+        credentials = str(problem)
+    if isinstance(credentials, str):
+        journal.close(Revision(store.next_revision() - 1))
+        raise UpProblem(credentials)
+    return credentials, certificates
 
 
 def _address(host: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import ipaddress
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 from cryptography import x509
@@ -36,7 +36,7 @@ def make_authority(subject: str, now: datetime.datetime) -> Pair:
     key = ec.generate_private_key(ec.SECP256R1())
     usage = x509.KeyUsage(True, False, False, False, False, True, True, False, False)
     certificate = (
-        _builder(subject, _name(subject), _AUTHORITY_DAYS, now)
+        _builder(subject, _name(subject), now + datetime.timedelta(days=_AUTHORITY_DAYS), now)
         .public_key(key.public_key())
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(usage, critical=True)
@@ -47,15 +47,19 @@ def make_authority(subject: str, now: datetime.datetime) -> Pair:
 
 
 def make_server(authority: Pair, subject: str, names: Sequence[str], now: datetime.datetime) -> Pair:
-    """For a server that is called by these names and addresses. Raises ``ValueError`` for a key that is not ours."""
+    """For a server that is called by these names and addresses; it ends no later than the authority does.
+
+    Raises ``ValueError`` for a key that is not ours.
+    """
     issuer = x509.load_pem_x509_certificate(authority.certificate)
     signing = serialization.load_pem_private_key(authority.key, password=None)
     if not isinstance(signing, ec.EllipticCurvePrivateKey):
         raise ValueError("the authority's key is not one of ours")
     key = ec.generate_private_key(ec.SECP256R1())
     identifier = x509.AuthorityKeyIdentifier.from_issuer_public_key(signing.public_key())
+    end = min(now + datetime.timedelta(days=SERVER_DAYS), issuer.not_valid_after_utc)
     certificate = (
-        _builder(subject, issuer.subject, SERVER_DAYS, now)
+        _builder(subject, issuer.subject, end, now)
         .public_key(key.public_key())
         .add_extension(x509.SubjectAlternativeName([general_name(name) for name in names]), critical=False)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
@@ -71,17 +75,59 @@ def is_authority(pair: Pair, now: datetime.datetime) -> bool:
     return belong(pair) and days_left(pair.certificate, now) >= SERVER_DAYS
 
 
-def serves(pair: Pair, authority: bytes, name: str, now: datetime.datetime) -> bool:
-    """Whether a server may go on with it: of this authority, for this name, and not about to end."""
+def authority_problem(pair: Pair, now: datetime.datetime) -> tuple[Literal["certificate", "key"], str] | None:
+    """Why a server cannot go on with this authority, and which of the two is at fault."""
+    try:
+        certificate = x509.load_pem_x509_certificate(pair.certificate)
+        public = certificate.public_key()
+        constraints = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value
+    except x509.ExtensionNotFound:
+        return "certificate", "is not the certificate of an authority"
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        return "certificate", "holds no certificate (PEM) that can be read"
+    try:
+        key = serialization.load_pem_private_key(pair.key, password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        return "key", "holds no private key (PEM) that can be read"
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        return "key", "is not a key of an elliptic curve"
+    if key.public_key() != public:
+        return "key", "is not the key of the certificate beside it"
+    if not constraints.ca:
+        return "certificate", "is not the certificate of an authority"
+    if certificate.not_valid_after_utc <= now:
+        return "certificate", f"ended at {certificate.not_valid_after_utc:%Y-%m-%d %H:%M} UTC, if the clock is right"
+    return None
+
+
+def serves(
+    pair: Pair, authority: bytes, name: str, now: datetime.datetime, renew_before_days: int = _RENEW_BEFORE_DAYS
+) -> bool:
+    """Whether a server may go on with it: of this authority, for this name, and not about to end.
+
+    If the authority itself is about to end, a new certificate could not last longer.
+    """
     if not belong(pair):
         return False
     try:
         certificate = x509.load_pem_x509_certificate(pair.certificate)
-        certificate.verify_directly_issued_by(x509.load_pem_x509_certificate(authority))
+        issuer = x509.load_pem_x509_certificate(authority)
+        certificate.verify_directly_issued_by(issuer)
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except (ValueError, TypeError, InvalidSignature, x509.ExtensionNotFound):
         return False
-    return general_name(name) in names and days_left(pair.certificate, now) >= _RENEW_BEFORE_DAYS
+    due = min(now + datetime.timedelta(days=renew_before_days), issuer.not_valid_after_utc)
+    end = certificate.not_valid_after_utc
+    return general_name(name) in names and end >= due and end > now
+
+
+def is_issued_by(certificate: bytes, authority: bytes) -> bool:
+    try:
+        issuer = x509.load_pem_x509_certificate(authority)
+        x509.load_pem_x509_certificate(certificate).verify_directly_issued_by(issuer)
+    except (ValueError, TypeError, InvalidSignature):
+        return False
+    return True
 
 
 def belong(pair: Pair) -> bool:
@@ -108,14 +154,16 @@ def _name(subject: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, subject)])
 
 
-def _builder(subject: str, issuer: x509.Name, days: int, now: datetime.datetime) -> x509.CertificateBuilder:
+def _builder(
+    subject: str, issuer: x509.Name, end: datetime.datetime, now: datetime.datetime
+) -> x509.CertificateBuilder:
     return (
         x509.CertificateBuilder()
         .subject_name(_name(subject))
         .issuer_name(issuer)
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - _AHEAD)
-        .not_valid_after(now + datetime.timedelta(days=days))
+        .not_valid_after(end)
     )
 
 

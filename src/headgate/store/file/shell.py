@@ -12,6 +12,7 @@ import errno
 import fcntl
 import os
 import sqlite3
+import stat
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -68,7 +69,29 @@ def take_folder(folder: Path) -> int:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return _take_lock(folder)
     except OSError as error:
-        raise StoreProblem(f"data folder {folder} cannot be used: {error.strerror}; choose another folder") from error
+        why = error.strerror if error.filename in (None, str(folder)) else f"{error.filename}: {error.strerror}"
+        raise StoreProblem(f"data folder {folder} cannot be used: {why}; choose another folder") from error
+
+
+def refuse_other_kinds(folder: Path) -> None:
+    """Raises ``StoreProblem`` if something else is where one of the store's files belongs."""
+    for name in ("", "-wal", "-shm", "-mark"):
+        path = folder / f"{FILE}{name}"
+        try:
+            kind = path.stat().st_mode
+        except FileNotFoundError:
+            if not path.is_symlink():
+                continue
+            raise StoreProblem(
+                f"{path} is a link to {path.readlink()}, which is not there; put that file back, or restore a backup"
+            ) from None
+        except OSError as error:
+            raise StoreProblem(f"{path} cannot be read: {error.strerror}; see to the disk and its rights") from error
+        if not stat.S_ISREG(kind):
+            what = "is a directory" if stat.S_ISDIR(kind) else "is not a regular file"
+            raise StoreProblem(f"{path} {what}; put the file back in its place, or restore a backup")
+        if not os.access(path, os.R_OK):
+            raise StoreProblem(f"{path} cannot be read: permission denied; see to its rights")
 
 
 def _take_lock(folder: Path) -> int:
@@ -84,9 +107,20 @@ def _take_lock(folder: Path) -> int:
     except BaseException:
         os.close(lock)
         raise
-    os.ftruncate(lock, 0)
-    os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+    _name_owner(lock)
     return lock
+
+
+def _name_owner(lock: int) -> None:
+    """Says which process has the folder. It is for messages only: a full disk is no reason to give up."""
+    line = f"{os.getpid()}\n".encode()
+    try:
+        os.pwrite(lock, line, 0)  # over what is there: it needs no room
+        os.ftruncate(lock, len(line))
+    except OSError as error:
+        os.ftruncate(lock, 0)
+        if not is_full(error):
+            raise
 
 
 def is_served(folder: Path) -> bool:

@@ -18,7 +18,7 @@ from headgate.store import head
 from headgate.store.file import wal
 from headgate.store.file.btree import Buffer, Pages, Unreadable
 from headgate.store.file.contents import format_of, head_of
-from headgate.store.file.shell import FILE, PAGE_BYTES, Damaged, StoreProblem, is_there
+from headgate.store.file.shell import FILE, PAGE_BYTES, Damaged, StoreProblem, is_there, refuse_other_kinds
 from headgate.store.head import Head
 from headgate.store.mark import record
 from headgate.store.mark.record import Mark, Marks
@@ -118,8 +118,9 @@ def read_marks(folder: Path) -> Marks | None:
 def reach(folder: Path) -> Marks | None:
     """What a store that no process has open acknowledged, if it reaches that far; ``None`` if it has no mark yet.
 
-    Raises ``Damaged``. A file that is not ours is left to ``connect``.
+    Raises ``StoreProblem``: ``Damaged``, or that a file cannot be read. A file that is not ours is left to ``connect``.
     """
+    refuse_other_kinds(folder)
     path, marks = folder / FILE, read_marks(folder)
     if not is_there(path):
         if marks is not None and marks != Marks(record.first(Head(store=marks.newest.store))):

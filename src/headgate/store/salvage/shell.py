@@ -18,7 +18,7 @@ from typing import Final
 import msgspec
 
 from headgate.store.backup.shell import problems, write_rows
-from headgate.store.file.shell import FILE, PAGE_BYTES, Damaged, Progress, StoreProblem, take_folder
+from headgate.store.file.shell import FILE, PAGE_BYTES, Damaged, Progress, StoreProblem, refuse_other_kinds, take_folder
 from headgate.store.head import Head, Tally
 from headgate.store.item import Revision
 from headgate.store.mark import record
@@ -45,6 +45,7 @@ def salvage(folder: Path, progress: Progress) -> Salvaged:
         raise StoreProblem(f"{folder / FILE} is not there: name the data folder")
     lock = take_folder(folder)
     try:
+        refuse_other_kinds(folder)
         aside = _copy_aside(folder)
         wrong = _problems(aside, progress)
         if not wrong:
