@@ -6,6 +6,7 @@ server's files grow.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import shutil
@@ -130,6 +131,24 @@ def test_a_start_on_a_full_disk_says_so(small_disk: SmallDisk) -> None:
     small_disk.make_room()
     with start(data) as cluster:
         assert names(cluster) == {"kept"}
+
+
+def test_after_a_kill_on_a_full_disk_the_server_starts_and_serves_what_is_there(small_disk: SmallDisk) -> None:
+    data = small_disk.folder / "data"
+    with start(data) as cluster:
+        port = cluster.url.rpartition(":")[2]
+        small_disk.fill(leave_bytes=1_000_000)
+        kept = fill_up(cluster, "m")
+        cluster.stop(signal.SIGKILL)
+    with (small_disk.folder / "rest").open("wb", buffering=0) as rest, contextlib.suppress(OSError):
+        while rest.write(bytes(4096)):
+            pass
+    with Cluster(data, "--components", "apiserver", "--listen", f"127.0.0.1:{port}") as again:
+        assert names(again) == kept
+        status, answer = again.ask("DELETE", f"{MAPS}/m0")
+        assert status == 200 or (status, answer["reason"]) == FULL[:2]
+        small_disk.make_room()
+        assert put(again, "after")
 
 
 def test_a_file_that_may_not_grow_is_refused_in_the_same_way(tmp_path: Path) -> None:
