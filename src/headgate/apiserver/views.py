@@ -20,6 +20,7 @@ from headgate.apiserver.negotiation import YAML, Output
 from headgate.apiserver.tables import table, visible_metadata
 from headgate.apiserver.warning_headers import warning_headers
 from headgate.kube import status
+from headgate.kube.jsonpath import Visits
 from headgate.store import Item
 
 Object = dict[str, Any]
@@ -182,7 +183,7 @@ def partial(kind: Kind, obj: Object, version: str) -> Object:
 
 
 def as_table(
-    call: Call, objects: Sequence[Object], list_meta: Object, *, headers: bool = True
+    call: Call, objects: Sequence[Object], list_meta: Object, *, headers: bool = True, visits: Visits | None = None
 ) -> Object | status.ApiError:
     wanted = include_object(call)
     if isinstance(wanted, status.ApiError):
@@ -195,6 +196,7 @@ def as_table(
         list_meta=list_meta,
         columns=headers,
         version=call.output.version,
+        visits=visits,
     )
 
 

@@ -20,12 +20,14 @@ from headgate.apiserver.kinds.form import Form
 from headgate.apiserver.kinds.kind import METADATA_LABELS
 from headgate.apiserver.messages import Effect, Response, WebhookAnswer, WebhookCall
 from headgate.apiserver.negotiation import JSON
+from headgate.apiserver.tables import table_visits
 from headgate.apiserver.warning_headers import warning_headers
 from headgate.kube import fields, status
 from headgate.store import Change, Compacted, Item, Page, Revision
 
 _encoder: Final = msgspec.json.Encoder()
 _INITIAL_EVENTS_END: Final = {"k8s.io/initial-events-end": "true"}
+_BYTES_PER_VISIT: Final = 16
 _MIN_TIMEOUT_S: Final = 1800
 _CHANGES_AT_ONCE: Final = 1000  # a watch that is far behind must not copy the whole past to give out a piece of it
 
@@ -44,6 +46,7 @@ class Watch:
         self._position = since
         self._failure = failure
         self._headers_sent = False
+        self._spent_visits = 0  # since the last event was taken
         self._initial_due = bool(wanted.send_initial_events) and failure is None
         self._initial_begun = False
         self._initial_items: Sequence[Item] = ()
@@ -67,12 +70,16 @@ class Watch:
         return self._position
 
     def take(self, limit_bytes: int) -> bytes:
-        """Events that became visible since the last time, up to the one that reaches the limit."""
+        """Events that became visible since the last time, up to the one that reaches the limit.
+
+        What the columns of a Table look at counts like bytes, so that costly rows come in smaller pieces.
+        """
         events: list[bytes] = []
         size = 0
         for event in self.pull():
             events.append(event)
-            size += len(event)
+            size += len(event) + self._spent_visits * _BYTES_PER_VISIT
+            self._spent_visits = 0
             if size >= limit_bytes:
                 self.behind = True
                 break
@@ -213,7 +220,10 @@ class Watch:
 
     def _as_table(self, data: bytes | dict[str, Any]) -> dict[str, Any]:
         obj = msgspec.json.decode(data) if isinstance(data, bytes) else data
-        table = views.as_table(self._call, [obj], views.revision_of(obj), headers=not self._headers_sent)
+        visits = table_visits(1)
+        before = visits.left
+        table = views.as_table(self._call, [obj], views.revision_of(obj), headers=not self._headers_sent, visits=visits)
+        self._spent_visits += before - visits.left
         self._headers_sent = True
         return table.body() if isinstance(table, status.ApiError) else table
 

@@ -3,6 +3,9 @@
 ``.spec.replicas``, ``.status.conditions[?(@.type=="Ready")].status``, ``.items[0:2]``, ``..name``. Parsing gives a
 :class:`JsonPath` or the text of the error; asking never raises: what cannot be found is not found. Templates with
 several paths, ``range`` and output formats are kubectl's own business.
+
+The cost of asking is bounded: a recursive descent visits each part of an object once, however many descents follow each
+other, and every value that a step looks at is taken from :class:`Visits`. A path that needs more finds nothing.
 """
 
 from __future__ import annotations
@@ -11,10 +14,14 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-Step = Callable[[list[Any]], list[Any]]
+Step = Callable[[list[Any], "Visits"], list[Any]]
 
 _LONGEST_INTEGER: Final = 308  # digits; Python reads longer ones slowly or not at all, and a float64 does not hold them
-MAX_RESULTS: Final = 10_000  # repeated recursive descent could ask for more than there are grains of sand
+MAX_RESULTS: Final = 10_000
+MAX_VISITS: Final = 100_000
+"""How many values one path may look at in one object."""
+_WEIGHT_OF_LISTS: Final = 50
+_WEIGHT_OF_DESCENT: Final = 2_000
 _TERMINATORS: Final = frozenset(" \t\r\n.,[]$@{}")
 _SLICE: Final = re.compile(r"(-?[0-9]*)(:-?[0-9]*)?(:-?[0-9]*)?")
 _COMPARISON: Final = re.compile(r"([^!<>=]+)([!<>=]+)(.+)", re.DOTALL)
@@ -32,28 +39,52 @@ class _Stop(Exception):
     """The path does not apply to this object, or is no path at all."""
 
 
-class JsonPath(NamedTuple):
-    steps: tuple[Step, ...]
+class Visits:
+    """How many more values may be looked at. Several paths may share one."""
 
-    def first(self, obj: Any) -> tuple[Any, ...]:
-        """The first value that is found, alone; empty if there is none."""
+    __slots__ = ("left",)
+
+    def __init__(self, most: int = MAX_VISITS) -> None:
+        self.left = most
+
+    def spend(self, count: int) -> None:
+        self.left -= count
+        if self.left < 0:
+            raise _Stop("too many values to look at")
+
+
+class JsonPath(NamedTuple):
+    """``weight`` estimates how many values the path looks at in an ordinary object."""
+
+    steps: tuple[Step, ...]
+    weight: int = 1
+
+    def first(self, obj: Any, visits: Visits | None = None) -> tuple[Any, ...]:
+        """The first value that is found, alone; empty if there is none, or if finding it takes too many visits."""
+        shared = Visits() if visits is None else visits
+        own = Visits(min(shared.left, MAX_VISITS))
+        before = own.left
         try:
-            return tuple(_walk(self.steps, [obj])[:1])
+            return tuple(_walk(self.steps, [obj], own)[:1])
         except _Stop:
             return ()
+        finally:
+            shared.left -= before - max(own.left, 0)
 
 
 def parse_path(text: str) -> JsonPath | str:
     """The path between the braces, or why it is none."""
     try:
-        return JsonPath(tuple(_Parser(f"{text}}}").steps()))
+        steps = tuple(_Parser(f"{text}}}").steps())
+        return JsonPath(steps, len(steps) + _WEIGHT_OF_LISTS * text.count("[") + _WEIGHT_OF_DESCENT * text.count(".."))
     except _Stop as problem:
         return str(problem)
 
 
-def _walk(steps: Sequence[Step], values: list[Any]) -> list[Any]:
+def _walk(steps: Sequence[Step], values: list[Any], visits: Visits) -> list[Any]:
     for step in steps:
-        values = step(values)
+        visits.spend(len(values) + 1)
+        values = step(values, visits)
         if len(values) > MAX_RESULTS:
             raise _Stop("too many results")
     return values
@@ -195,15 +226,15 @@ class _Parser:
 
 
 def _constant(value: Any) -> Step:
-    return lambda values: [value] * len(values)
+    return lambda values, visits: [value] * len(values)
 
 
-def _unknown_word(values: list[Any]) -> list[Any]:
+def _unknown_word(values: list[Any], visits: Visits) -> list[Any]:
     raise _Stop("unrecognized identifier")
 
 
 def _field(name: str) -> Step:
-    return lambda values: [value[name] for value in values if isinstance(value, dict) and name in value]
+    return lambda values, visits: [value[name] for value in values if isinstance(value, dict) and name in value]
 
 
 def _parts(value: Any) -> list[Any]:
@@ -212,26 +243,48 @@ def _parts(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, str)) else []
 
 
-def _wildcard(values: list[Any]) -> list[Any]:
-    return [part for value in values for part in _parts(value)]
-
-
-def _descend(values: list[Any]) -> list[Any]:
+def _wildcard(values: list[Any], visits: Visits) -> list[Any]:
     out: list[Any] = []
+    for value in values:
+        parts = _parts(value)
+        visits.spend(len(parts))
+        out += parts
+    return out
+
+
+def _descend(values: list[Any], visits: Visits) -> list[Any]:
+    """Every object and list at or below the values, each once: where it is met first.
+
+    A part that lies below two of the values would be found twice, below three of the results three times, and so on
+    with every further descent.
+    """
+    out: list[Any] = []
+    seen: set[int] = set()
     waiting = list(reversed(values))
     while waiting:
         value = waiting.pop()
-        parts = _parts(value) if not isinstance(value, str) else []
-        if parts:
-            out.append(value)
-            waiting.extend(reversed(parts))
+        if not isinstance(value, (dict, list)) or not value or id(value) in seen:
+            continue
+        seen.add(id(value))
+        parts = _parts(value)
+        visits.spend(len(parts) + 1)
+        out.append(value)
+        waiting.extend(reversed(parts))
         if len(out) > MAX_RESULTS:
             raise _Stop("too many results")
     return out
 
 
 def _union(choices: list[tuple[Step, ...]]) -> Step:
-    return lambda values: [found for choice in choices for found in _walk(choice, values)]
+    def step(values: list[Any], visits: Visits) -> list[Any]:
+        out: list[Any] = []
+        for choice in choices:
+            found = _walk(choice, values, visits)
+            visits.spend(len(found))
+            out += found
+        return out
+
+    return step
 
 
 def _indexed(text: str) -> Step:
@@ -243,14 +296,16 @@ def _indexed(text: str) -> Step:
     first, last, stride = (None if part in (None, "", ":") else int(part.lstrip(":")) for part in found.groups())
     single = found[2] is None
 
-    def step(values: list[Any]) -> list[Any]:
+    def step(values: list[Any], visits: Visits) -> list[Any]:
         out: list[Any] = []
         for value in values:
             if value is None:
                 continue
             if not isinstance(value, list):
                 raise _Stop("not an array or slice")
-            out += _slice(value, first, last, stride, single)
+            found = _slice(value, first, last, stride, single)
+            visits.spend(len(found))
+            out += found
         return out
 
     return step
@@ -269,23 +324,25 @@ def _slice(value: list[Any], first: int | None, last: int | None, stride: int | 
     return value[start : end : stride or 1]
 
 
-def _filtered(keep: Callable[[Any], bool]) -> Step:
-    def step(values: list[Any]) -> list[Any]:
+def _filtered(keep: Callable[[Any, Visits], bool]) -> Step:
+    def step(values: list[Any], visits: Visits) -> list[Any]:
         out: list[Any] = []
         for value in values:
             if not isinstance(value, list):
                 raise _Stop("not an array or slice and cannot be filtered")
-            out += [item for item in value if keep(item)]
+            out += [item for item in value if keep(item, visits)]
         return out
 
     return step
 
 
 def _existing(path: tuple[Step, ...]) -> Step:
-    def keep(item: Any) -> bool:
+    def keep(item: Any, visits: Visits) -> bool:
         try:
-            return bool(_walk(path, [item]))
+            return bool(_walk(path, [item], visits))
         except _Stop:
+            if visits.left < 0:
+                raise
             return False
 
     return _filtered(keep)
@@ -296,8 +353,8 @@ def _comparing(left: tuple[Step, ...], right: tuple[Step, ...], operator: str) -
     if compare is None:
         return _unknown_word
 
-    def keep(item: Any) -> bool:
-        sides = [_walk(side, [item]) for side in (left, right)]
+    def keep(item: Any, visits: Visits) -> bool:
+        sides = [_walk(side, [item], visits) for side in (left, right)]
         if not all(sides):
             return False
         if any(len(side) > 1 for side in sides):

@@ -9,10 +9,11 @@ import msgspec
 
 from headgate.apiserver.tables.printer import NAME, Cells, Column, Object, Printer, name_of, since
 from headgate.kube.apply.paths import go_float
-from headgate.kube.jsonpath import JsonPath, parse_path
+from headgate.kube.jsonpath import JsonPath, Visits, parse_path
 from headgate.kube.patch.go_text import go_text
 
 _encode: Final = msgspec.json.Encoder(order="sorted").encode
+_CHARACTERS_PER_VISIT: Final = 16
 _AGE: Final[dict[str, Any]] = {
     "name": "Age",
     "type": "date",
@@ -44,10 +45,24 @@ def _printer(wanted: Sequence[dict[str, Any]]) -> Printer:
             )
         )
 
-    def cells(obj: Object, now: float) -> Cells:
-        return [name_of(obj), *(_cell(kind, path.first(obj), now) for kind, path in paths)]
+    def bounded_cells(obj: Object, now: float, visits: Visits) -> Cells:
+        """A cell that is reached when no visits are left is empty."""
+        return [name_of(obj), *(_bounded_cell(kind, path, obj, now, visits) for kind, path in paths)]
 
-    return Printer(tuple(shown), cells, empty_rows="[]")
+    def cells(obj: Object, now: float) -> Cells:
+        return bounded_cells(obj, now, Visits())
+
+    weight = sum(path.weight for _, path in paths)
+    return Printer(tuple(shown), cells, empty_rows="[]", bounded_cells=bounded_cells, weight=weight)
+
+
+def _bounded_cell(kind: str, path: JsonPath, obj: Object, now: float, visits: Visits) -> Any:
+    if visits.left <= 0:
+        return None
+    cell = _cell(kind, path.first(obj, visits), now)
+    if isinstance(cell, str):  # many columns may show the same long value
+        visits.left -= len(cell) // _CHARACTERS_PER_VISIT
+    return cell
 
 
 def _text(value: Any) -> str:

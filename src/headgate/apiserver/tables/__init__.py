@@ -4,6 +4,6 @@
 the printers, ``registry.py`` lists them and ``build.py`` makes a ``meta.k8s.io`` Table of objects.
 """
 
-from headgate.apiserver.tables.build import table, visible_metadata
+from headgate.apiserver.tables.build import table, table_visits, visible_metadata
 
-__all__ = ["table", "visible_metadata"]
+__all__ = ["table", "table_visits", "visible_metadata"]

@@ -7,7 +7,7 @@ Which columns a kind has is in ``registry.py``; kinds without a row there get th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -16,8 +16,13 @@ from headgate.apiserver.kinds.kind import Kind
 from headgate.apiserver.tables.printer import Printer
 from headgate.apiserver.tables.registry import DEFAULT, PRINTERS
 from headgate.kube.defaults.workloads import TEMPLATE_GENERATION
+from headgate.kube.jsonpath import MAX_VISITS, Visits
 
 Object = dict[str, Any]
+
+VISITS_PER_ROW: Final = 2_000
+"""With ``MAX_VISITS`` for the whole Table: how many values the columns of a custom kind may look at. Thirty columns
+that filter lists of ten conditions take about 1,500."""
 
 
 def table(
@@ -29,13 +34,15 @@ def table(
     list_meta: Mapping[str, Any],
     columns: bool = True,
     version: str = "v1",
+    visits: Visits | None = None,
 ) -> Object:
     """``items`` are objects of ``kind`` in its own version, or answers of a subresource of it; ``now`` is in seconds.
 
     ``include_object``: what a row carries of its object, ``None``, ``Metadata`` or ``Object``.
     """
     printer = _printer(kind, items)
-    rows = [_row(printer, kind, item, now, include_object, version) for item in items]
+    shared = table_visits(len(items)) if visits is None else visits
+    rows = [_row(printer, kind, item, now, include_object, version, shared) for item in items]
     return {
         "kind": "Table",
         "apiVersion": f"meta.k8s.io/{version}",
@@ -43,6 +50,11 @@ def table(
         "columnDefinitions": msgspec.to_builtins(printer.columns) if columns else None,
         "rows": rows if rows or printer.empty_rows == "[]" else None,
     }
+
+
+def table_visits(rows: int) -> Visits:
+    """What the columns of a custom kind may look at to fill a Table of so many rows."""
+    return Visits(MAX_VISITS + VISITS_PER_ROW * rows)
 
 
 def _printer(kind: Kind, items: Sequence[Object]) -> Printer:
@@ -55,9 +67,12 @@ def _printer(kind: Kind, items: Sequence[Object]) -> Printer:
     return PRINTERS.get((kind.stored_as[0], kind.kind), DEFAULT)
 
 
-def _row(printer: Printer, kind: Kind, item: Object, now: float, include_object: str, version: str) -> Object:
+def _row(
+    printer: Printer, kind: Kind, item: Object, now: float, include_object: str, version: str, visits: Visits
+) -> Object:
     stored = to_stored(kind, item) if kind.form is None and item.get("kind") in (None, kind.kind) else item
-    row: Object = {"cells": printer.cells(stored, now)}
+    bounded = printer.bounded_cells
+    row: Object = {"cells": printer.cells(stored, now) if bounded is None else bounded(stored, now, visits)}
     conditions = printer.conditions(stored) if printer.conditions else None
     if conditions:
         row["conditions"] = conditions

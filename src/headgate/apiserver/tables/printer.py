@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from headgate.kube.jsonpath import Visits
 from headgate.kube.timestamps import ZERO_TIME_S, human_duration, parse_micro_time, parse_time
 
 Object = Mapping[str, Any]
@@ -33,13 +34,19 @@ class Column(msgspec.Struct, frozen=True):
 
 
 class Printer(msgspec.Struct, frozen=True):
-    """``cells`` gets the stored object and the time; ``conditions`` marks rows that are over and done with."""
+    """``cells`` gets the stored object and the time; ``conditions`` marks rows that are over and done with.
+
+    The columns of a custom kind are chosen by a client. ``bounded_cells`` makes its cells with what is left of the
+    Table's :class:`Visits`; ``weight`` estimates how many of them a row takes.
+    """
 
     columns: tuple[Column, ...]
     cells: Callable[[Object, float], Cells]
     conditions: Callable[[Object], list[dict[str, str]]] | None = None
     # What an empty list has for rows: the one place where clients can see which of two code paths printed it.
     empty_rows: Literal["[]", "null"] = "[]"
+    bounded_cells: Callable[[Object, float, Visits], Cells] | None = None
+    weight: int = 0
 
 
 def text(name: str, description: str) -> Column:
