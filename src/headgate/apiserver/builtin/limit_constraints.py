@@ -20,23 +20,40 @@ Check = Callable[[str, str, Quantity, "Quantity | None", "Quantity | None"], "st
 Checks = tuple[tuple[str, Check], ...]
 
 
-def usage_problems(limit: Object, requests: Amounts, limits: Amounts) -> Iterator[str]:
-    """What containers and pods do wrong: they have requests and limits."""
-    return _problems(limit, (("min", _minimum), ("max", _maximum), ("maxLimitRequestRatio", _ratio)), requests, limits)
+class Bounds:
+    """The bounds of one limit, asked about one container after the other.
 
+    Each check complains of a resource that is neither requested nor limited, in the same words for every container.
+    That is told once: a limit may have as many resources as a pod has containers, and they are not compared in pairs.
+    """
 
-def claim_problems(limit: Object, requests: Amounts) -> Iterator[str]:
-    """What claims do wrong: they only request."""
-    return _problems(limit, (("min", _minimum), ("max", _maximum_request)), requests, {})
+    def __init__(self, limit: Object) -> None:
+        self._scope: Final = limit.get("type") or ""
+        self._bounds: Final[dict[str, dict[str, Quantity]]] = {
+            field: {name: quantity.amount(text) for name, text in sorted((limit.get(field) or {}).items())}
+            for field in ("min", "max", "maxLimitRequestRatio")
+        }
+        self._untold: Final = {field: dict.fromkeys(bounds) for field, bounds in self._bounds.items()}
 
+    def usage_problems(self, requests: Amounts, limits: Amounts) -> Iterator[str]:
+        """What containers and pods do wrong: they have requests and limits."""
+        return self._problems(_OF_USAGE, requests, limits)
 
-def _problems(limit: Object, checks: Checks, requests: Amounts, limits: Amounts) -> Iterator[str]:
-    scope = limit.get("type") or ""
-    for field, check in checks:
-        for name, bound in sorted((limit.get(field) or {}).items()):
-            problem = check(name, scope, quantity.amount(bound), requests.get(name), limits.get(name))
-            if problem is not None:
-                yield problem
+    def claim_problems(self, requests: Amounts) -> Iterator[str]:
+        """What claims do wrong: they only request."""
+        return self._problems(_OF_CLAIMS, requests, {})
+
+    def _problems(self, checks: Checks, requests: Amounts, limits: Amounts) -> Iterator[str]:
+        given = requests.keys() | limits.keys()
+        for field, check in checks:
+            bounds, untold = self._bounds[field], self._untold[field]
+            missing = [name for name in untold if name not in given]
+            for name in missing:
+                del untold[name]
+            for name in sorted((*missing, *(each for each in given if each in bounds))):
+                problem = check(name, self._scope, bounds[name], requests.get(name), limits.get(name))
+                if problem is not None:
+                    yield problem
 
 
 def _comparable(*amounts: Quantity | None) -> list[int]:
@@ -92,3 +109,7 @@ def _ratio(name: str, scope: str, bound: Quantity, request: Quantity | None, lim
     exact = bound.value() <= _MAX_MILLI
     too_high = ratio * 1000 > bound.milli_value() if exact else ratio > bound.value()
     return f"{lead}, but provided ratio is {ratio:f}" if too_high else None
+
+
+_OF_USAGE: Final[Checks] = (("min", _minimum), ("max", _maximum), ("maxLimitRequestRatio", _ratio))
+_OF_CLAIMS: Final[Checks] = (("min", _minimum), ("max", _maximum_request))

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from headgate.apiserver import sizes
 from headgate.apiserver.builtin import limit_constraints
 from headgate.apiserver.builtin.attributes import Attributes, Object, View
 from headgate.kube import status
 from headgate.kube.limit_ranges import ContainerDefaults, container_defaults, fill_container
 from headgate.kube.pods.resources import Amounts, Which, amounts, sum_containers
+from headgate.kube.structural.defaulting import TooManyDefaults
 
 _ANNOTATION: Final = "kubernetes.io/limit-ranger"
 _POD_LEVEL: Final = ("cpu", "memory")
@@ -44,7 +46,7 @@ def validate_claim(attributes: Attributes, new: Object, old: Object | None, view
             text
             for limit in limits
             if limit.get("type") == "PersistentVolumeClaim"
-            for text in limit_constraints.claim_problems(limit, requests)
+            for text in limit_constraints.Bounds(limit).claim_problems(requests)
         ]
         if problems:
             return attributes.forbidden(new, _aggregate(problems))
@@ -60,8 +62,10 @@ def _applicable(attributes: Attributes, old: Object | None, view: View) -> Itera
 
 
 def _fill_pod(pod: Object, defaults: ContainerDefaults) -> None:
+    """Containers and defaults are two sizes that clients choose: filling stops at the size of a stored object."""
     spec = dict(pod.get("spec") or {})
     notes: list[str] = []
+    room = sizes.MOST_BYTES
     for field, word in _CONTAINERS:
         containers = spec.get(field)
         if not containers:
@@ -69,9 +73,11 @@ def _fill_pod(pod: Object, defaults: ContainerDefaults) -> None:
         spec[field] = filled = []
         for container in containers:
             resources = dict(container.get("resources") or {})
-            notes.extend(
-                f"{note} for {word} {container.get('name', '')}" for note in fill_container(resources, defaults)
-            )
+            for note in fill_container(resources, defaults):
+                notes.append(f"{note} for {word} {container.get('name', '')}")
+                room -= len(note)
+            if room < 0:
+                raise TooManyDefaults
             filled.append({**container, "resources": resources})
     if notes:
         metadata = pod["metadata"]
@@ -82,13 +88,14 @@ def _fill_pod(pod: Object, defaults: ContainerDefaults) -> None:
 
 def _pod_problems(limit: Object, spec: Object) -> Iterator[str]:
     if limit.get("type") == "Container":
+        bounds = limit_constraints.Bounds(limit)
         for field, _ in _CONTAINERS:
             for container in spec.get(field) or ():
                 resources = container.get("resources")
-                requests, limits = amounts(resources, "requests"), amounts(resources, "limits")
-                yield from limit_constraints.usage_problems(limit, requests, limits)
+                yield from bounds.usage_problems(amounts(resources, "requests"), amounts(resources, "limits"))
     elif limit.get("type") == "Pod":
-        yield from limit_constraints.usage_problems(limit, _pod_amounts(spec, "requests"), _pod_amounts(spec, "limits"))
+        bounds = limit_constraints.Bounds(limit)
+        yield from bounds.usage_problems(_pod_amounts(spec, "requests"), _pod_amounts(spec, "limits"))
 
 
 def _pod_amounts(spec: Object, which: Which) -> Amounts:

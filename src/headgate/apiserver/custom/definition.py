@@ -73,8 +73,9 @@ def _make_kinds(
     stored_version = next(each["name"] for each in spec["versions"] if each.get("storage"))
     labels = _selectable(spec)
     roots = {f"{spec['group']}/{each['name']}": as_resource(_schema(each)) for each in spec["versions"]}
+    best_version = _best_version(spec)
     return [
-        _make_kind(schemas, spec, names, version, stored_version, labels, roots, ending, since, convert)
+        _make_kind(schemas, spec, names, version, stored_version, best_version, labels, roots, ending, since, convert)
         for version in spec["versions"]
         if version.get("served")
     ]
@@ -86,6 +87,7 @@ def _make_kind(
     names: Object,
     version: Object,
     stored_version: str,
+    best_version: str,
     stored_labels: tuple[FieldLabel, ...],
     roots: Mapping[str, Node],
     ending: bool,
@@ -112,7 +114,7 @@ def _make_kind(
         subresources=_subresources(gvk, version),
         field_labels=_labels(namespaced, version),
         field_label_refusal=_REFUSAL,
-        deprecated=_deprecation(spec, version),
+        deprecated=_deprecation(spec, version, best_version),
         own_list_kind=names["listKind"],
         form=_make_form(schemas, gvk, spec, version, stored_version, stored_labels, roots, since, convert),
     )
@@ -215,17 +217,19 @@ def _selectable(spec: Object) -> tuple[FieldLabel, ...]:
     return (*METADATA_LABELS, *(_label(path) for path in dict.fromkeys(paths)))
 
 
-def _deprecation(spec: Object, version: Object) -> str:
-    """The warning of a version that is on its way out, naming a better one if there is one."""
+def _deprecation(spec: Object, version: Object, best: str) -> str:
+    """The warning of a version that is on its way out, naming ``best`` if that is a better one."""
     if not version.get("deprecated"):
         return ""
     if version.get("deprecationWarning") is not None:
         return str(version["deprecationWarning"])
     group, kind, name = spec["group"], spec["names"]["kind"], version["name"]
-    better = [
-        each["name"]
-        for each in spec["versions"]
-        if each.get("served") and not each.get("deprecated") and version_order(each["name"]) < version_order(name)
-    ]
     text = f"{group}/{name} {kind} is deprecated"
-    return f"{text}; use {group}/{min(better, key=version_order)} {kind}" if better else text
+    is_better = best and version_order(best) < version_order(name)
+    return f"{text}; use {group}/{best} {kind}" if is_better else text
+
+
+def _best_version(spec: Object) -> str:
+    """The first of the served versions that are not deprecated; empty if there is none."""
+    served = (each["name"] for each in spec["versions"] if each.get("served") and not each.get("deprecated"))
+    return min(served, key=version_order, default="")

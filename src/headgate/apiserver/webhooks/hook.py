@@ -24,7 +24,7 @@ RESOURCES: Final[dict[Phase, str]] = {
 }
 REVIEW_VERSIONS: Final = ("v1", "v1beta1")
 
-_ANY: Final = "*"
+ANY: Final = "*"
 _NO_SIDE_EFFECTS: Final = frozenset({"None", "NoneOnDryRun"})
 _DEFAULT_TIMEOUT_S: Final = 10
 
@@ -57,17 +57,17 @@ class Rule(msgspec.Struct, frozen=True):
     scope: str
 
     def matches(self, endpoint: Endpoint) -> bool:
-        if self.scope != _ANY and (self.scope == "Namespaced") != endpoint.namespaced:
+        if self.scope != ANY and (self.scope == "Namespaced") != endpoint.namespaced:
             return False
         wanted = (
             (self.operations, endpoint.operation),
             (self.groups, endpoint.group),
             (self.versions, endpoint.version),
         )
-        if not all(_ANY in allowed or actual in allowed for allowed, actual in wanted):
+        if not all(ANY in allowed or actual in allowed for allowed, actual in wanted):
             return False
         return any(
-            resource in (_ANY, endpoint.resource) and subresource in (_ANY, endpoint.subresource)
+            resource in (ANY, endpoint.resource) and subresource in (ANY, endpoint.subresource)
             for resource, subresource in self.resources
         )
 
@@ -135,7 +135,7 @@ def _rule(rule: Object) -> Rule:
         groups=frozenset(rule.get("apiGroups") or ()),
         versions=frozenset(rule.get("apiVersions") or ()),
         resources=tuple(resources),
-        scope=rule.get("scope") or _ANY,
+        scope=rule.get("scope") or ANY,
     )
 
 

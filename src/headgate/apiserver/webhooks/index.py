@@ -15,7 +15,7 @@ import msgspec
 
 from headgate.apiserver.kinds.kind import Kind
 from headgate.apiserver.kinds.table import KindTable
-from headgate.apiserver.webhooks.hook import RESOURCES, Endpoint, Hook, Phase, compile_hooks
+from headgate.apiserver.webhooks.hook import ANY, RESOURCES, Endpoint, Hook, Phase, Rule, compile_hooks
 from headgate.store import Compacted, Item, Revision, Store
 
 _EXEMPT_GROUP: Final = "admissionregistration.k8s.io"
@@ -62,11 +62,14 @@ class WebhookIndex:
         return found
 
     def _find(self, phase: Phase, endpoint: Endpoint, kind: Kind, kinds: KindTable) -> tuple[Match, ...]:
-        others = [
-            each
-            for each in kinds.by_storage(kind.resource)
-            if each is not kind and (not endpoint.subresource or each.subresource(endpoint.subresource))
-        ]
+        others = _Equivalents(
+            endpoint,
+            [
+                each
+                for each in kinds.by_storage(kind.resource)
+                if each is not kind and (not endpoint.subresource or each.subresource(endpoint.subresource))
+            ],
+        )
         found = []
         for name in sorted(self._hooks[phase]):
             for hook in self._hooks[phase][name]:
@@ -110,14 +113,37 @@ def _endpoint(operation: str, kind: Kind, subresource: str) -> Endpoint:
     return Endpoint(operation, kind.group, kind.version, kind.plural, subresource, kind.namespaced)
 
 
-def _view(hook: Hook, endpoint: Endpoint, kind: Kind, others: list[Kind]) -> Kind | None:
+class _Equivalents:
+    """The other views of a resource.
+
+    A definition may have as many versions as a webhook has rules, so a rule is not compared with every version: views
+    that differ only in their version are kept together, and only the versions that the rule names are looked up.
+    """
+
+    def __init__(self, endpoint: Endpoint, views: list[Kind]) -> None:
+        self._views: Final = views
+        self._alike: Final[dict[Endpoint, dict[str, int]]] = {}  # by the endpoint without version: version to index
+        for i, view in enumerate(views):
+            at = _endpoint(endpoint.operation, view, endpoint.subresource)
+            self._alike.setdefault(at._replace(version=""), {})[at.version] = i
+
+    def first(self, rule: Rule) -> Kind | None:
+        """The first view that the rule asks for."""
+        found: list[int] = []
+        for at, versions in self._alike.items():
+            if ANY in rule.versions:
+                named = [next(iter(versions.values()))]
+            else:
+                named = [versions[version] for version in rule.versions if version in versions]
+            if named and rule.matches(at._replace(version=self._views[named[0]].version)):
+                found.append(min(named))
+        return self._views[min(found)] if found else None
+
+
+def _view(hook: Hook, endpoint: Endpoint, kind: Kind, others: _Equivalents) -> Kind | None:
     """The version that the webhook's rules name; failing that, if equivalents will do, the first that they name."""
     if any(rule.matches(endpoint) for rule in hook.rules):
         return kind
     if not hook.equivalent:
         return None
-    for rule in hook.rules:
-        for other in others:
-            if rule.matches(_endpoint(endpoint.operation, other, endpoint.subresource)):
-                return other
-    return None
+    return next((view for rule in hook.rules if (view := others.first(rule)) is not None), None)

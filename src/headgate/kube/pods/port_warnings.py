@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from heapq import merge
+from typing import Any, Final
 
 from headgate.kube.errors import quote
 from headgate.kube.validation.pod.containers import containers_with_paths
@@ -17,16 +18,14 @@ def port_warnings(spec: Object, path: str) -> Iterator[str]:
         for container, at in containers_with_paths(spec, path)
         for index, port in enumerate(container.get("ports") or ())
     ]
-    earlier: dict[tuple[int, str], list[tuple[Object, str]]] = {}
+    earlier: dict[tuple[int, str], _Earlier] = {}
     for port, at in ports:
         if port.get("hostIP") and not port.get("hostPort"):
             yield f"{at}: hostIP set without hostPort: {_go_struct(port)}"
-        others = earlier.setdefault((port.get("containerPort", 0), port.get("protocol", "")), [])
-        for other, other_at in others:
-            clash = _clash(port, other)
-            if clash:
-                yield f"{at}: {clash} port definition with {other_at}"
-        others.append((port, at))
+        others = earlier.setdefault((port.get("containerPort", 0), port.get("protocol", "")), _Earlier())
+        for other, other_at in others.clashing(port):
+            yield f"{at}: {_clash(port, other)} port definition with {other_at}"
+        others.add(port, at)
     first: dict[str, str] = {}
     for port, at in ports:
         name = port.get("name", "")
@@ -35,6 +34,39 @@ def port_warnings(spec: Object, path: str) -> Iterator[str]:
                 f"{at}: duplicate port name {quote(name)} with {first[name]}, services and probes that select ports by "
                 f"name will use {first[name]}"
             )
+
+
+class _Earlier:
+    """Ports with the same container port and protocol, found by what makes two of them clash.
+
+    All of them may be different from each other, so they are not compared in pairs.
+    """
+
+    def __init__(self) -> None:
+        self._ports: Final[list[tuple[Object, str]]] = []
+        self._without_host_port: Final[list[int]] = []
+        self._by_address: Final[dict[tuple[str, int], list[int]]] = {}
+        self._by_number: Final[dict[tuple[bool, int], list[int]]] = {}  # whether it has an address
+
+    def add(self, port: Object, at: str) -> None:
+        address, number, place = port.get("hostIP", ""), port.get("hostPort", 0), len(self._ports)
+        self._ports.append((port, at))
+        if number == 0:
+            self._without_host_port.append(place)
+        else:
+            self._by_address.setdefault((address, number), []).append(place)
+            self._by_number.setdefault((bool(address), number), []).append(place)
+
+    def clashing(self, port: Object) -> Iterator[tuple[Object, str]]:
+        address, number = port.get("hostIP", ""), port.get("hostPort", 0)
+        if number == 0:
+            return iter(self._ports)
+        places = merge(
+            self._without_host_port,
+            self._by_address.get((address, number), ()),
+            self._by_number.get((not address, number), ()),
+        )
+        return (self._ports[place] for place in places)
 
 
 def _clash(port: Object, other: Object) -> str:

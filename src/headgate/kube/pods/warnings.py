@@ -6,6 +6,7 @@ Also for pod templates (``path`` is theirs). Warnings about volumes and ports ha
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, Final
 
 from headgate.kube import quantity
@@ -38,6 +39,7 @@ _ANNOTATIONS: Final = {
     "security.alpha.kubernetes.io/sysctls": 'non-functional in v1.11+; use the "sysctls" field instead',
     "security.alpha.kubernetes.io/unsafe-sysctls": 'non-functional in v1.11+; use the "sysctls" field instead',
 }
+_MAX_WARNINGS: Final = 1_000
 _BYTES: Final = ("memory", "ephemeral-storage")
 _PLACING: Final = frozenset(("nodeSelector", "affinity", "topologySpreadConstraints"))
 _UNIQUE: Final = frozenset(("hostAliases", "imagePullSecrets"))
@@ -58,11 +60,17 @@ def pod_warnings(obj: Object, old: Object | None = None) -> list[str]:
             "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; a DNS label "
             f"is recommended: [{' '.join(complaints)}]"
         )
-    return warnings + list(_warnings(obj["spec"], obj["metadata"], ""))
+    return warnings + _first(_warnings(obj["spec"], obj["metadata"], ""))
 
 
 def pod_template_warnings(template: Object, path: str) -> list[str]:
-    return list(_warnings(template.get("spec") or {}, template.get("metadata") or {}, f"{path}."))
+    return _first(_warnings(template.get("spec") or {}, template.get("metadata") or {}, f"{path}."))
+
+
+def _first(warnings: Iterator[str]) -> list[str]:
+    """Ports may clash in pairs, so there may be as many warnings as the square of their number. No answer carries more
+    than 4,096 characters of them."""
+    return list(islice(warnings, _MAX_WARNINGS))
 
 
 def _warnings(spec: Object, meta: Object, prefix: str) -> Iterator[str]:

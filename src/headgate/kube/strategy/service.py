@@ -312,10 +312,10 @@ def _drop_moot_fields(new: Object, old: Object) -> None:
         drop("ipFamilies")
         drop("ipFamilyPolicy")
     exposed = ("NodePort", "LoadBalancer")
-    kept_ports = {port.get("nodePort", 0) for port in stored.get("ports") or ()}
+    kept_ports = {0, *(port.get("nodePort", 0) for port in stored.get("ports") or ())}
     if stored.get("type") in exposed and spec.get("type") not in exposed:
         ports = spec.get("ports") or []
-        if all(port.get("nodePort", 0) in {0, *kept_ports} for port in ports):
+        if all(port.get("nodePort", 0) in kept_ports for port in ports):
             spec["ports"] = [{name: value for name, value in port.items() if name != "nodePort"} for port in ports]
     if needs_health_check(stored) and not needs_health_check(spec):
         drop("healthCheckNodePort")

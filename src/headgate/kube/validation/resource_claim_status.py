@@ -99,8 +99,8 @@ def _validate_reservation(status: Object, before: Object, *, deleted: bool) -> F
         return []
     if status.get("allocation") is None:
         return [forbidden(path, "may not be specified when `allocated` is not set")]
-    held = before.get("reservedFor") or []
-    if deleted and any(each not in held for each in reserved):
+    held = {frozenset(each.items()) for each in before.get("reservedFor") or ()}
+    if deleted and any(frozenset(each.items()) not in held for each in reserved):
         text = "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set"
         return [forbidden(path, text)]
     return []

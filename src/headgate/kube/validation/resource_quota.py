@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import Any, Final
 
 import msgspec
 
 from headgate.kube import names, quantity
-from headgate.kube.errors import FieldErrors, invalid, required
+from headgate.kube.errors import FieldError, FieldErrors, invalid, required
 from headgate.kube.pods.resources import HUGE_PAGES, is_huge_page
 from headgate.kube.validation.metadata import validate_object_meta, validate_object_meta_update
 from headgate.kube.validation.pod.resources import validate_amount, validate_resource_name
@@ -48,6 +50,9 @@ _EXISTS_ONLY: Final = frozenset(
     {"BestEffort", "NotBestEffort", "Terminating", "NotTerminating", "CrossNamespacePodAffinity"}
 )
 
+_MISAPPLIED: Final = "unsupported scope applied to resource"
+_MAX_MISAPPLIED: Final = 10_000
+
 
 def _is_standard(name: str) -> bool:
     return name in _STANDARD or is_huge_page(name) or name.startswith(f"requests.{HUGE_PAGES}")
@@ -76,21 +81,35 @@ def _validate_spec(spec: Object) -> FieldErrors:
     return _validate_amounts(spec.get("hard"), "spec.hard") + _validate_scopes(spec) + _validate_selector(spec)
 
 
-def _misapplied(scope: str, spec: Object) -> int:
-    """How many of the limited resources the scope does not cover."""
-    covered = _SCOPES.get(scope)
-    if covered is None:
-        return 0
-    return sum(_is_standard(name) and name not in covered for name in spec.get("hard") or ())
+class _Misapplied:
+    """Errors for scopes that do not cover the limited resources: one for each scope that is given and each resource.
+
+    A scope may be given any number of times, so the number of errors is a product of two sizes that a client chooses.
+    Each scope is compared with the resources once, and at most :data:`_MAX_MISAPPLIED` errors are made: fewer fill what
+    an answer tells of errors.
+    """
+
+    def __init__(self, spec: Object) -> None:
+        standard = [name for name in spec.get("hard") or () if _is_standard(name)]
+        self._counts: Final = {
+            scope: sum(name not in covered for name in standard) for scope, covered in _SCOPES.items()
+        }
+        self._room = _MAX_MISAPPLIED
+
+    def errors(self, scope: str, error: Callable[[], FieldError]) -> FieldErrors:
+        count = min(self._counts.get(scope, 0), self._room)
+        self._room -= count
+        return [error()] * count if count else []
 
 
 def _validate_scopes(spec: Object) -> FieldErrors:
     scopes = spec.get("scopes") or []
     found: FieldErrors = []
+    misapplied = _Misapplied(spec)
     for scope in scopes:
         if scope not in _SCOPES:
             found.append(invalid("spec.scopes", scopes, "unsupported scope"))
-        found += [invalid("spec.scopes", scopes, "unsupported scope applied to resource")] * _misapplied(scope, spec)
+        found += misapplied.errors(scope, lambda: invalid("spec.scopes", scopes, _MISAPPLIED))
     return found + [invalid("spec.scopes", scopes, "conflicting scopes") for pair in _CONFLICTS if pair <= set(scopes)]
 
 
@@ -100,13 +119,18 @@ def _validate_selector(spec: Object) -> FieldErrors:
     path = "spec.scopeSelector.matchExpressions"
     expressions = spec["scopeSelector"].get("matchExpressions") or []
     found: FieldErrors = []
+    misapplied = _Misapplied(spec)
+
+    @cache
+    def misapplied_error() -> FieldError:
+        return invalid(path, _selector_value(expressions), _MISAPPLIED)
+
     for expression in expressions:
         scope, operator = expression.get("scopeName", ""), expression.get("operator", "")
         values = expression.get("values") or []
         if scope not in _SCOPES:
             found.append(invalid(f"{path}.scopeName", scope, "unsupported scope"))
-        text = "unsupported scope applied to resource"
-        found += [invalid(path, _selector_value(expressions), text)] * _misapplied(scope, spec)
+        found += misapplied.errors(scope, misapplied_error)
         if scope in _EXISTS_ONLY and operator != "Exists":
             text = (
                 "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating,"

@@ -45,9 +45,10 @@ def validate_pod_annotations(
     for key, profile in annotations.items():
         if key.startswith(SECCOMP_CONTAINER):
             errors += _validate_seccomp(profile, f"{path}.{key}")
-    for key, profile in annotations.items():
-        if key.startswith(APP_ARMOR):
-            errors += _validate_app_armor(key, profile, spec, f"{path}[{key}]")
+    armored = {key: profile for key, profile in annotations.items() if key.startswith(APP_ARMOR)}
+    names = {each.get("name", "") for each, _ in containers_with_paths(spec, "")} if armored else set[str]()
+    for key, profile in armored.items():
+        errors += _validate_app_armor(key, profile, names, f"{path}[{key}]")
     return errors
 
 
@@ -66,10 +67,10 @@ def _validate_seccomp(profile: str, path: str) -> FieldErrors:
     return [invalid(path, profile, "must be a valid seccomp profile")]
 
 
-def _validate_app_armor(key: str, profile: str, spec: Object, path: str) -> FieldErrors:
+def _validate_app_armor(key: str, profile: str, containers: set[str], path: str) -> FieldErrors:
     errors: FieldErrors = []
     container = key.removeprefix(APP_ARMOR)
-    if all(each.get("name", "") != container for each, _ in containers_with_paths(spec, "")):
+    if container not in containers:
         errors.append(invalid(path, container, "container not found"))
     if profile not in ("", "runtime/default", "unconfined") and not profile.startswith(_LOCALHOST):
         errors.append(invalid(path, profile, f"invalid AppArmor profile name: {quote(profile)}"))

@@ -18,6 +18,7 @@ _RECURSIVE: Final = ("Disabled", "Enabled", "IfPossible")
 def validate_volume_mounts(container: Object, volumes: Mapping[str, Object], path: str) -> FieldErrors:
     errors: FieldErrors = []
     devices = {each.get("name", ""): each.get("devicePath", "") for each in container.get("volumeDevices") or ()}
+    device_paths = set(devices.values())
     seen: set[str] = set()
     for index, mount in enumerate(container.get("volumeMounts") or ()):
         at = f"{path}[{index}]"
@@ -33,7 +34,7 @@ def validate_volume_mounts(container: Object, volumes: Mapping[str, Object], pat
         seen.add(target)
         if name in devices:
             errors.append(invalid(f"{at}.name", name, "must not already exist in volumeDevices"))
-        if target in devices.values():
+        if target in device_paths:
             errors.append(invalid(f"{at}.mountPath", target, "must not already exist as a path in volumeDevices"))
         errors += _validate_sub_paths(mount, path, at)
         propagation = mount.get("mountPropagation")
@@ -82,6 +83,7 @@ def _validate_recursive(mode: str, mount: Object, path: str) -> FieldErrors:
 def validate_volume_devices(container: Object, volumes: Mapping[str, Object], path: str) -> FieldErrors:
     errors: FieldErrors = []
     mounts = {each.get("name", ""): each.get("mountPath", "") for each in container.get("volumeMounts") or ()}
+    mount_paths = set(mounts.values())
     paths: set[str] = set()
     names: set[str] = set()
     devices: Sequence[Object] = container.get("volumeDevices") or ()
@@ -107,7 +109,7 @@ def validate_volume_devices(container: Object, volumes: Mapping[str, Object], pa
             paths.add(target)
         if name in mounts:
             errors.append(invalid(f"{at}.name", name, "must not already exist in volumeMounts"))
-        if target in mounts.values():
+        if target in mount_paths:
             errors.append(invalid(f"{at}.devicePath", target, "must not already exist as a path in volumeMounts"))
         if name:
             names.add(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Address
 from typing import Any, Final
@@ -17,6 +18,8 @@ from headgate.kube.validation.pod.update import options_of
 
 Object = dict[str, Any]
 
+# One error for each pair of an old and a new status of the same name; fewer fill what an answer tells of errors.
+_MAX_TRANSITIONS: Final = 10_000
 _NOT_NEGATIVE: Final = "must be a non-negative integer"
 _SYSTEM_CONDITIONS: Final = frozenset({"PodScheduled", "Ready", "Initialized"})
 _STATUSES: Final = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
@@ -76,19 +79,19 @@ def _validate_transitions(new: Sequence[Object], old: Sequence[Object], spec: Ob
     """A container that has terminated stays so, unless its restart policy starts it again."""
     errors: FieldErrors = []
     containers = {each.get("name", ""): each for each in spec.get(_CONTAINERS.get(field, "")) or ()}
+    restarted = Counter(each.get("name", "") for each in new if (each.get("state") or {}).get("terminated") is None)
+    room = _MAX_TRANSITIONS
     for index, before in enumerate(old):
         name, terminated = before.get("name", ""), (before.get("state") or {}).get("terminated")
         if terminated is None:
             continue
-        restarted = [
-            each for each in new if each.get("name", "") == name and (each.get("state") or {}).get("terminated") is None
-        ]
-        if not restarted:
+        if not restarted[name]:
             continue
         container = containers.get(name)
         if container is not None and _may_restart(container, spec, terminated.get("exitCode", 0)):
             continue
-        count = len(restarted) if field == "ephemeralContainerStatuses" else 1
+        count = min(restarted[name] if field == "ephemeralContainerStatuses" else 1, room)
+        room -= count
         detail = "may not be transitioned to non-terminated state"
         errors += [forbidden(f"status.{field}[{index}].state", detail)] * count
     return errors
