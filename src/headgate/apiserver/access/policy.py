@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from headgate.apiserver.access.rules import Rule, allows, rules_of
+from headgate.apiserver.access.rules import Rule, allows, stored_rules
 from headgate.apiserver.access.user import User, account_name
 from headgate.kube.errors import quote
 from headgate.kube.status import Attributes
@@ -218,11 +218,10 @@ class Policy:
 
     def _put(self, item: Item) -> None:
         place = (item.resource, key_of(item.namespace, item.name))
-        obj: Object = _decoder.decode(item.data)
         if item.resource in (ROLES, CLUSTER_ROLES):
-            self._roles[place] = rules_of(obj)
+            self._roles[place] = stored_rules(item.data)
             return
-        binding = self._bindings[place] = binding_of(obj)
+        binding = self._bindings[place] = binding_of(_decoder.decode(item.data))
         for key, _ in binding.subjects:
             self._by_subject.setdefault((item.namespace, key), {})[item.name] = binding
 

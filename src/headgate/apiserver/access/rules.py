@@ -20,7 +20,12 @@ ALL: Final = "*"
 MAX_COMPARISONS: Final = 50_000
 
 
-class Rule(msgspec.Struct, frozen=True):
+class Rule(
+    msgspec.Struct,
+    frozen=True,
+    gc=False,  # holds nothing but texts: large roles must not be looked at in every collection
+    rename={"groups": "apiGroups", "names": "resourceNames", "urls": "nonResourceURLs"},
+):
     verbs: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     resources: tuple[str, ...] = ()
@@ -55,6 +60,22 @@ def rules_of(role: dict[str, Any]) -> tuple[Rule, ...]:
     return tuple(
         Rule(*(tuple(rule.get(field) or ()) for field in _WIRE_NAMES)) for rule in role.get("rules") or () if rule
     )
+
+
+class _StoredRole(msgspec.Struct):
+    rules: tuple[Rule, ...] = ()
+
+
+_role_decoder: Final = msgspec.json.Decoder(_StoredRole)
+
+
+def stored_rules(data: bytes) -> tuple[Rule, ...]:
+    """The rules of a stored Role or ClusterRole, decoded without the rest of it: the event loop does this after a
+    commit, and a role may be as large as an object may be."""
+    try:
+        return _role_decoder.decode(data).rules
+    except msgspec.ValidationError:  # a list that is null
+        return rules_of(msgspec.json.decode(data))
 
 
 def allows(rule: Rule, asked: Attributes) -> bool:
