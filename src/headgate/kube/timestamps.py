@@ -188,6 +188,8 @@ _UNITS_NS: Final = {
 }
 _PART: Final = re.compile(r"([0-9]*)(?:\.([0-9]*))?([^0-9.]*)", re.DOTALL)
 _MAX_NS: Final = (1 << 63) - 1
+MAX_DURATION_CHARACTERS: Final = 4_096
+"""Longer texts are no durations. Go reads any number of parts; the longest that anything prints has 29 characters."""
 
 
 def parse_duration(text: str) -> int | str:
@@ -195,7 +197,7 @@ def parse_duration(text: str) -> int | str:
     at = 1 if text[:1] in ("+", "-") else 0
     if text[at:] == "0":
         return 0
-    if at == len(text):
+    if at == len(text) or len(text) > MAX_DURATION_CHARACTERS:
         return _invalid_duration(text)
     total = 0
     while at < len(text):

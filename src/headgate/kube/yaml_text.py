@@ -22,7 +22,7 @@ from headgate.kube.json_syntax import MAX_DEPTH
 from headgate.kube.json_text import Parsed, decode_json, whole
 from headgate.kube.yaml_scalars import BadScalar, key_text, resolve
 
-MAX_NODES: Final = 50_000
+MAX_NODES: Final = 250_000  # about 3 microseconds each; a ConfigMap of short keys that fills the store has fewer
 MAX_ALIASED_NODES: Final = 50_000
 _NODE_BYTES: Final = 64  # a longer text counts as several nodes when it is repeated by aliases
 

@@ -23,6 +23,7 @@ KWOK_NODE: Final = "kwok.x-k8s.io/node"
 HOLLOW: Final = "headgate.dev/hollow"
 _KWOK_COMPLETE: Final = "pod-complete.stage.kwok.x-k8s.io/delay"
 _NEVER: Final = "never"
+_SHOWN_CHARACTERS: Final = 80
 
 HELP: Final = {
     # on pods
@@ -111,7 +112,8 @@ def complaints(metadata: Object) -> list[str]:
     for key, value in (metadata.get("annotations") or {}).items():
         name = key.removeprefix(PREFIX)
         if key != name and name in HELP and not _readable(name, value):
-            found.append(f"annotation {key}={value!r} cannot be read and is ignored ({HELP[name]})")
+            shown = value if len(value) <= _SHOWN_CHARACTERS else f"{value[:_SHOWN_CHARACTERS]}…"
+            found.append(f"annotation {key}={shown!r} cannot be read and is ignored ({HELP[name]})")
     return found
 
 

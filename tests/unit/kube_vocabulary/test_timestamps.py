@@ -104,6 +104,7 @@ def test_a_duration_is_read_and_printed_as_go_does(text: str, nanos: int, printe
         ("1d", 'time: unknown unit "d" in duration "1d"'),
         ("2562048h", 'time: invalid duration "2562048h"'),
         ("9" * 30 + "s", f'time: invalid duration "{"9" * 30}s"'),
+        ("1s" * 2_049, f'time: invalid duration "{"1s" * 2_049}"'),
     ],
 )
 def test_a_bad_duration_gives_gos_error(text: str, error: str) -> None:

@@ -88,6 +88,9 @@ def test_annotations_that_cannot_be_read_are_ignored_and_complained_about() -> N
     }
     assert pod_wishes(metadata) == PodWishes()
     assert node_wishes(metadata) == NodeWishes()
+    long = {"annotations": {"headgate.dev/run-for": "1s" * 125_000}}
+    assert pod_wishes(long) == PodWishes()
+    assert len(complaints(long)[0]) < 400
     assert [line.split("=")[0] for line in complaints(metadata)] == [
         "annotation headgate.dev/run-for",
         "annotation headgate.dev/exit-code",

@@ -15,6 +15,12 @@ def found(pattern: str, text: str) -> bool:
     return compiled.found_in(text)
 
 
+def test_a_pattern_is_refused_that_takes_long_to_compile() -> None:
+    assert found("|".join(f"a{i}" for i in range(5_000)), "a4999")
+    long = "|".join(f"a{i}" for i in range(100_000))
+    assert compile_pattern(long) == f"error parsing regexp: expression too large: `{long}`"
+
+
 @pytest.mark.parametrize(
     ("pattern", "complaint"),
     [

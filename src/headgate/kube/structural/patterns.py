@@ -15,6 +15,8 @@ from headgate.kube.structural.re2 import BadExpression, translate
 
 # A pattern that needs more is refused: text is matched against all of it, letter by letter.
 MAX_BYTES: Final = 10 << 20
+MAX_CHARACTERS: Final = 32 * 1024
+"""Compiling a pattern is one call, during which no other thread runs: about 1 microsecond a character at the worst."""
 _ENGINE: Final = jsonschema_rs.RegexOptions(size_limit=MAX_BYTES)
 
 
@@ -31,11 +33,17 @@ class Pattern:
 @lru_cache(maxsize=1024)
 def compile_pattern(pattern: str) -> Pattern | str:
     """The compiled pattern, or why it is none."""
+    if len(pattern) > MAX_CHARACTERS:
+        return _too_large(pattern)
     try:
         compiled = _compile(translate(pattern, _knows))
     except BadExpression as problem:
         return str(problem)
-    return f"error parsing regexp: expression too large: `{pattern}`" if compiled is None else Pattern(compiled)
+    return _too_large(pattern) if compiled is None else Pattern(compiled)
+
+
+def _too_large(pattern: str) -> str:
+    return f"error parsing regexp: expression too large: `{pattern}`"
 
 
 def _compile(translated: str) -> jsonschema_rs.Draft202012Validator | None:
