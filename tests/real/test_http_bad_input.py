@@ -184,6 +184,7 @@ METHODS = [
     *(
         ("OPTIONS", "/api/v1/namespaces/default/pods"),
         ("OPTIONS", "/api"),
+        ("OPTIONS", "*"),
         ("TRACE", "/api/v1/pods"),
         ("CONNECT", "/api/v1/pods"),
     ),

@@ -27,6 +27,10 @@ _KEPT_AN_HOUR: Final = (("Cache-Control", "public, max-age=3600"),)
 _OTHER_PATHS: Final = (_ISSUER, *health.PATHS, "/openapi/v3", "/openapi/v3/", _KEYS, "/version")
 
 
+OPTIONS_OF_THE_SERVER: Final = Response(200, b"", "")
+"""``OPTIONS *`` asks about the server and no resource. Go's HTTP server answers it itself, whoever calls."""
+
+
 def incomplete(request: Request) -> Response:
     """For a path that ends where its resource should follow. The real server answers before it asks who calls."""
     uri = f"{request.path}?{request.query}" if request.query else request.path

@@ -82,6 +82,8 @@ _REFUSED: Final = {
 
 
 def handle(api: Api, request: Request, moment: Moment) -> Answering:
+    if request.method == "OPTIONS" and request.path == "*":
+        return about.OPTIONS_OF_THE_SERVER
     if request.info.problem:
         return about.incomplete(request)
     late = deadline.refusal(request.info, request.query)

@@ -1,8 +1,9 @@
 """Where a request is worked on: in the event loop, or in a thread beside it because it may take long.
 
 The event loop answers everybody, so no request may keep it for long. Requests whose work grows with something large (a
-long body, a long stored object, many objects) run in a worker thread, one at a time; ``docs/adr/0016`` says why that is
-safe. This is an estimate from sizes that are at hand: it decodes nothing and is asked for every request.
+long body, a long path or query, a long stored object, many objects, a Table with many columns) run in a worker thread,
+one at a time; ``docs/adr/0016`` says why that is safe. This is an estimate from sizes that are at hand: it decodes
+nothing and is asked for every request.
 """
 
 from __future__ import annotations
@@ -10,24 +11,30 @@ from __future__ import annotations
 from typing import Final, Literal
 
 from headgate.apiserver.api import Api
-from headgate.apiserver.messages import Request
+from headgate.apiserver.kinds.kind import Kind
+from headgate.apiserver.messages import LONG_BYTES, Request
 
 Place = Literal["loop", "turn", "thread"]
 """``loop``: reads, at any time. ``turn``: short writes, when no thread uses the store. ``thread``: everything long."""
 
-LONG_BYTES: Final = 32 * 1024
-"""Bodies and stored objects up to this size are worked on in the loop: about 2 microseconds a byte at the worst."""
 MANY_OBJECTS: Final = 500
+MANY_VISITS: Final = 5_000
+"""Values that the columns of a Table look at, by an estimate that does not know how long lists are."""
+MANY_BYTES: Final = 256 * 1024
+"""Of objects in a list that are decoded to be answered."""
 _CONVERTED: Final = ("as=", "yaml")  # in Accept: answers that are made from decoded objects
+_TABLE: Final = "as=Table"
 _DOCUMENTS: Final = "/openapi/"
 
 
 def where(api: Api, request: Request) -> Place:
+    if request.has_long_target:
+        return "thread"
     info = request.info
     if not info.is_write:
         if request.path.startswith(_DOCUMENTS):
             return "thread"
-        return "thread" if info.verb == "list" and _is_long_list(api, request) else "loop"
+        return "thread" if _is_long_read(api, request) else "loop"
     if len(request.body) > LONG_BYTES:
         return "thread"
     kind = api.kinds.by_resource(info.group, info.version, info.resource)
@@ -42,18 +49,34 @@ def where(api: Api, request: Request) -> Place:
     return "turn"
 
 
-def _is_long_list(api: Api, request: Request) -> bool:
+def _is_long_read(api: Api, request: Request) -> bool:
     info = request.info
+    if info.verb not in ("get", "list"):
+        return False
     kind = api.kinds.by_resource(info.group, info.version, info.resource)
     if kind is None or not kind.stored:
         return False
+    converted = kind.form is not None or any(word in request.header("accept") for word in _CONVERTED)
+    if info.verb == "get":
+        namespace = info.namespace if kind.namespaced else ""
+        item = api.store.peek(kind.resource, namespace, info.name) if converted else None
+        return item is not None and (len(item.data) > LONG_BYTES or _is_long_table(kind, request, 1))
     count = api.store.count(kind.resource)
-    if count <= MANY_OBJECTS:
-        return False
-    accept = request.header("accept")
-    return (
-        count > 10 * MANY_OBJECTS
-        or kind.form is not None
-        or bool(request.query)
-        or any(word in accept for word in _CONVERTED)
-    )
+    if count > MANY_OBJECTS:
+        return count > 10 * MANY_OBJECTS or converted or bool(request.query)
+    return converted and (_is_long_table(kind, request, count) or _have_many_bytes(api, kind))
+
+
+def _is_long_table(kind: Kind, request: Request, rows: int) -> bool:
+    """The columns of a custom kind are as many and as complex as its author likes."""
+    printer = kind.form.printer if kind.form is not None else None
+    return printer is not None and rows * printer.weight > MANY_VISITS and _TABLE in request.header("accept")
+
+
+def _have_many_bytes(api: Api, kind: Kind) -> bool:
+    room = MANY_BYTES
+    for item in api.store.peek_all(kind.resource, None):
+        room -= len(item.data)
+        if room < 0:
+            return True
+    return False

@@ -13,12 +13,13 @@ import msgspec
 import pytest
 
 from embedded import TOKEN, Embedded, a_pod
-from headgate.apiserver.messages import Request, Response
-from headgate.apiserver.placement import LONG_BYTES, MANY_OBJECTS, where
+from headgate.apiserver.messages import LONG_BYTES, Request, Response
+from headgate.apiserver.placement import MANY_BYTES, MANY_OBJECTS, where
 from headgate.apiserver.shell import Endpoint
 from headgate.store.exclusion.shell import Exclusion
 from headgate.store.shell import Committer
 from large_bodies import PREPARED, bodies
+from sized_requests import DEFINITIONS, FOOS, IN_T, a_definition, an_object, foo
 
 MAPS = "/api/v1/namespaces/t/configmaps"
 PODS = "/api/v1/namespaces/t/pods"
@@ -216,6 +217,88 @@ def test_no_large_answer_keeps_the_event_loop() -> None:
     play(scenario)
 
 
+def _tree(levels: int) -> dict[str, Any]:
+    """Two equal branches at each level."""
+    tree: dict[str, Any] = {"a": "x"}
+    for _ in range(levels):
+        tree = {"a": json.loads(json.dumps(tree)), "b": json.loads(json.dumps(tree))}
+    return tree
+
+
+def _columns(count: int, path: str) -> list[dict[str, str]]:
+    return [{"name": f"c{number}", "type": "string", "jsonPath": path} for number in range(count)]
+
+
+_OPEN = an_object(spec={"type": "object", "x-kubernetes-preserve-unknown-fields": True})
+_TABLES = {
+    "chains of recursive descent": (_columns(2_000, ".spec" + "..a" * 50), foo(_tree(10))),
+    "one long text in many columns": (_columns(2_000, ".spec.s"), foo({"s": "x" * 500_000})),
+    "filters of a long list": (_columns(300, '.spec.l[?(@.a=="x")].a'), foo({"l": [{"a": "y"}] * 20_000})),
+}
+
+
+@pytest.mark.parametrize("name", _TABLES)
+def test_no_table_of_custom_objects_keeps_the_event_loop_or_takes_long(name: str) -> None:
+    columns, obj = _TABLES[name]
+
+    async def scenario(endpoint: Endpoint) -> None:
+        definition = a_definition(_OPEN, additionalPrinterColumns=columns)
+        assert (await send(endpoint, "POST", DEFINITIONS, definition)).status == 201
+        assert (await send(endpoint, "POST", FOOS, obj)).status == 201
+        for path in (FOOS, f"{FOOS}/a"):
+            began = time.process_time()
+            assert await _longest_turn_s(endpoint, "GET", path, accept=TABLE) < BOUND_S
+            assert time.process_time() - began < 1.0
+
+    play(scenario)
+
+
+_LONG_TARGETS = {
+    "a time limit of many parts": "/version?timeout=" + "1s" * 400_000,
+    "slashes that are escaped": "/" + "%2f" * 300_000,
+    "requirements of a label selector": f"{MAPS}?labelSelector=" + ",".join(f"a{i}!=b" for i in range(60_000)),
+}
+
+
+@pytest.mark.parametrize("name", _LONG_TARGETS)
+def test_no_long_target_keeps_the_event_loop(name: str) -> None:
+    async def scenario(endpoint: Endpoint) -> None:
+        assert await _longest_turn_s(endpoint, "GET", _LONG_TARGETS[name]) < BOUND_S
+
+    play(scenario)
+
+
+def test_what_a_long_target_asks_for_is_not_worked_out_to_count_requests_in_flight() -> None:
+    long = request("GET", _LONG_TARGETS["slashes that are escaped"])
+    assert long.is_read
+    assert not request("POST", f"/{'a' * LONG_BYTES}").is_read
+    assert "info" not in vars(long)
+    assert request("GET", MAPS).is_read
+    assert not request("DELETE", MAPS).is_read
+
+
+def test_yaml_of_many_nodes_is_read_up_to_a_bound() -> None:
+    async def scenario(endpoint: Endpoint) -> None:
+        for keys, status in ((50_000, 201), (125_000, 400)):
+            text = "metadata: {name: a}\ndata:\n" + "".join(f"  k{number}: v\n" for number in range(keys))
+            given = msgspec.structs.replace(request("POST", MAPS, how="application/yaml"), body=text.encode())
+            answer = await endpoint.answer(given)
+            assert isinstance(answer, Response)
+            assert answer.status == status, answer.body[:200]
+
+    play(scenario)
+
+
+def test_options_of_the_server_are_answered_to_anybody() -> None:
+    async def scenario(endpoint: Endpoint) -> None:
+        answer = await endpoint.answer(Request("OPTIONS", "*"))
+        assert isinstance(answer, Response)
+        assert (answer.status, answer.body, answer.content_type) == (200, b"", "")
+        assert (await send(endpoint, "GET", "*")).status == 404
+
+    play(scenario)
+
+
 _LONG = {"x": "y" * LONG_BYTES}
 
 
@@ -233,12 +316,26 @@ _LONG = {"x": "y" * LONG_BYTES}
         (request("DELETE", MAPS), "turn"),
         (request("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", {}), "turn"),
         (request("POST", "/nowhere", _LONG), "thread"),
+        (request("GET", f"/{'a' * LONG_BYTES}"), "thread"),
+        (request("GET", f"/version?timeout={'1' * LONG_BYTES}"), "thread"),
+        (request("GET", f"{MAPS}/stored"), "loop"),
+        (request("GET", f"{MAPS}/stored", accept="application/yaml"), "thread"),
+        (request("GET", f"{MAPS}/small", accept="application/yaml"), "loop"),
+        (request("GET", MAPS, accept=TABLE), "loop"),
+        (request("GET", f"{IN_T}/secrets", accept=TABLE), "thread"),
+        (request("GET", FOOS, accept=TABLE), "thread"),
+        (request("GET", f"{FOOS}/a", accept=TABLE), "thread"),
+        (request("GET", FOOS), "loop"),
     ],
 )
 def test_what_is_large_is_known_before_it_is_looked_at(given: Request, place: str) -> None:
     server = Embedded()
     server.post(MAPS, {"metadata": {"name": "small"}})
     server.post(MAPS, {"metadata": {"name": "stored"}, "data": _LONG})
+    for number in range(MANY_BYTES // LONG_BYTES):
+        server.post(f"{IN_T}/secrets", {"metadata": {"name": f"s{number}"}, "stringData": _LONG})
+    server.post(DEFINITIONS, a_definition(_OPEN, additionalPrinterColumns=_columns(100, ".spec..a")))
+    server.post(FOOS, foo({}))
     assert where(server.api, given) == place
 
 

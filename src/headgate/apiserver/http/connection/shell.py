@@ -194,7 +194,7 @@ class Connection:
             self._line.close(linger=True)
             return
         request = self._request(head, arrived.body)
-        reading = not request.info.is_write
+        reading = request.is_read
         if hub.accounts.busy(reading=reading) and not self._is_master(request):
             self._answer(head, _TOO_MANY)
             return
