@@ -178,3 +178,47 @@ def test_a_deleted_pod_ends_gracefully_and_an_overbooked_one_is_rejected(server:
         await cluster.ask("DELETE", PODS.object("default", "second"), {})
 
     play(server, Hollow(Options(controller_manager=True, stop_s=1), make_nodes(3, Template())), scenario)
+
+
+def test_a_running_pod_is_resized_and_a_resize_without_room_is_deferred(server: RealServer) -> None:
+    def a_pod(name: str, cpu: str) -> Object:
+        container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
+        spec = {"nodeName": "node-0002", "containers": [container]}
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+
+    def allocated(cluster: Cluster, name: str) -> str:
+        statuses = cluster.objects.get(("pods", name), {}).get("status", {}).get("containerStatuses") or [{}]
+        assert statuses[0].get("resources", {}).get("requests") == statuses[0].get("allocatedResources")
+        return str(statuses[0].get("allocatedResources", {}).get("cpu", ""))
+
+    def pending(cluster: Cluster, name: str) -> str:
+        status = cluster.objects[PODS.plural, name]["status"]
+        found = [each["reason"] for each in status["conditions"] if each["type"] == "PodResizePending"]
+        is_seen = status.get("observedGeneration") == cluster.objects[PODS.plural, name]["metadata"]["generation"]
+        return (found[0] if found else "none") if is_seen else ""
+
+    async def resize(cluster: Cluster, name: str, cpu: str) -> None:
+        body = msgspec.json.decode(msgspec.json.encode(cluster.objects[PODS.plural, name]))
+        body["metadata"].pop("resourceVersion")
+        body["spec"]["containers"][0]["resources"] = {"requests": {"cpu": cpu}}
+        await cluster.ask("PUT", PODS.object("default", name, "resize"), body)
+
+    async def scenario(cluster: Cluster) -> None:
+        for name in ("resized", "neighbour"):
+            await cluster.ask("POST", PODS.collection("default"), a_pod(name, "2"))
+        await cluster.until(lambda: allocated(cluster, "resized") == "2" == allocated(cluster, "neighbour"))
+        await resize(cluster, "resized", "3")
+        await cluster.until(lambda: allocated(cluster, "resized") == "3")
+        await resize(cluster, "resized", "1k")
+        await cluster.until(lambda: pending(cluster, "resized") == "Infeasible")
+        await resize(cluster, "neighbour", "29")
+        await cluster.until(lambda: allocated(cluster, "neighbour") == "29")
+        await resize(cluster, "resized", "4")
+        await cluster.until(lambda: pending(cluster, "resized") == "Deferred")
+        assert allocated(cluster, "resized") == "3"
+        await cluster.ask("DELETE", PODS.object("default", "neighbour"), {"gracePeriodSeconds": 0})
+        await cluster.until(lambda: pending(cluster, "resized") == "none")
+        assert allocated(cluster, "resized") == "4"
+        await cluster.ask("DELETE", PODS.object("default", "resized"), {"gracePeriodSeconds": 0})
+
+    play(server, Hollow(Options(controller_manager=True, stop_s=1), make_nodes(3, Template())), scenario)

@@ -7,7 +7,7 @@ for and what it holds. Exact amounts; turning them into the integers of a node m
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from headgate.kube import conditions, quantity
@@ -101,7 +101,7 @@ def held_spec(pod: Mapping[str, Any], which: Which) -> Object:
 
     def held(container: Object) -> Object:
         found = reported.get(container.get("name"))
-        if found is None:
+        if found is None or _is_settled(container, found):
             return container
         sources = [amounts(found.get("resources"), which)]
         if which == "requests":
@@ -115,7 +115,22 @@ def held_spec(pod: Mapping[str, Any], which: Which) -> Object:
                     largest[name] = each
         return {**container, "resources": {which: {name: each.canonical for name, each in largest.items()}}}
 
+    if not any(each.get("name") in reported and not _is_settled(each, reported[each["name"]]) for each in _all(spec)):
+        return spec
     out = {**spec, "containers": [held(each) for each in spec.get("containers") or ()]}
     if spec.get("initContainers"):
         out["initContainers"] = [held(each) if is_sidecar(each) else each for each in spec["initContainers"]]
     return out
+
+
+def _all(spec: Object) -> Iterator[Object]:
+    yield from spec.get("containers") or ()
+    yield from spec.get("initContainers") or ()
+
+
+def _is_settled(container: Object, reported: Object) -> bool:
+    """No resize is under way: the container has, and was allocated, what it asks for. This is so of nearly all."""
+    asked = container.get("resources") or {}
+    return reported["resources"] == asked and reported.get("allocatedResources", asked.get("requests")) == asked.get(
+        "requests"
+    )

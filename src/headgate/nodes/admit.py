@@ -62,7 +62,7 @@ def check(requests: Counts, used: Counts, pods: int, allocatable: Counts) -> Rej
 
 def _rejection(name: str, requested: int, used: int, capacity: int) -> Rejection:
     text = f"Node didn't have enough resource: {name}, requested: {requested}, used: {used}, capacity: {capacity}"
-    return Rejection(reason=f"OutOf{name}", message=f"Pod was rejected: {text}")
+    return Rejection(reason=f"OutOf{name}", message=text)
 
 
 def _whole(values: Amounts) -> dict[str, int]:

@@ -55,7 +55,7 @@ class Hollow:
         return self._take(now_s)
 
     def pod_removed(self, namespace: str, name: str, uid: str, now_s: float) -> list[Effect]:
-        self._workers.removed(namespace, name, uid)
+        self._workers.removed(namespace, name, uid, now_s)
         return self._take(now_s)
 
     def nodes_synced(self, now_s: float) -> list[Effect]:

@@ -33,8 +33,8 @@ class Machines:
         tell: Callable[[str, float], None],
         repeat: Callable[[str], None],
     ) -> None:
-        """``tell(name, now_s)`` is called after a node came, went, or changed its readiness, and ``repeat(name)`` when
-        others may have said of its pods what they did not know."""
+        """``tell(name, now_s)`` is called after a node came, went, or changed its readiness or size, and
+        ``repeat(name)`` when others may have said of its pods what they did not know."""
         self._options = options
         self._timers = timers
         self._emit = emit
@@ -73,7 +73,7 @@ class Machines:
             self._tell(seen.name, now_s)
             return
         was_hollow, was_observed, was_tainted = node.hollow, node.observed, node.tainted
-        was_to_fall_silent = node.wishes.silent_s
+        was_to_fall_silent, was_allocatable = node.wishes.silent_s, node.allocatable
         self._follow(node, seen)
         if node.hollow != was_hollow:
             self._quiet(node)
@@ -87,6 +87,8 @@ class Machines:
                     self._timers.set(("believed", node.name), now_s + _BELIEVED_S)
             if node.tainted != was_tainted:
                 self._retaint(node)
+            if node.allocatable != was_allocatable:
+                self._tell(node.name, now_s)
             if node.wishes.silent_s is not None and node.wishes.silent_s != was_to_fall_silent:
                 self._timers.set(("silent", node.name), (node.booted_s or 0.0) + node.moved_s + node.wishes.silent_s)
         elif node.silent and was_to_fall_silent is not None and node.wishes.silent_s is None:

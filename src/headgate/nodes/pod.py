@@ -15,6 +15,7 @@ import msgspec
 from headgate.kube.pods.resources import is_sidecar
 from headgate.kube.timestamps import parse_time
 from headgate.nodes.admit import Counts, requests_of
+from headgate.nodes.allocation import PENDING, Allocation, PendingResize, desired, reported, with_resources
 from headgate.nodes.wishes import PodWishes, pod_wishes
 
 Object = dict[str, Any]
@@ -63,13 +64,27 @@ class Pod(msgspec.Struct, gc=False):
     generation: int
     shape: Shape
     wishes: PodWishes
+    desired: Allocation
+    """What the spec asks for."""
+    allocated: Allocation
+    """What its containers have: the same, unless a resize is pending."""
     requests: Counts
+    """What it books on its node: the sum of what is allocated."""
+    priority: int
     of_job: bool
     """Whether a Job of the group batch made it, and it may end: restarted for ever it would not."""
     deadline_s: float | None
     """``activeDeadlineSeconds``."""
     delete_at_s: float | None
     """When its grace period ends, if it is being deleted."""
+    desired_requests: Counts | None = None
+    """What it would book after the resize that is pending."""
+    pending: PendingResize | None = None
+    """Why the kubelet has not taken over what the spec asks for."""
+    shows_pending: bool = False
+    """Whether its status has that condition."""
+    guaranteed: bool = False
+    """Its QoS class: of pending resizes, those of Guaranteed pods come first."""
     observed_generation: int = 0
     """The generation that its status was last written for."""
     scheduled: bool = False
@@ -122,12 +137,18 @@ def read(pod: Object) -> Pod:
         generation=metadata.get("generation", 0),
         shape=_shape(spec),
         wishes=pod_wishes(metadata),
+        desired=(asked := desired(spec)),
+        allocated=asked,
         requests=requests_of(pod),
+        priority=spec.get("priority") or 0,
         of_job=_is_of_job(metadata) and spec.get("restartPolicy", "Always") != "Always",
         deadline_s=deadline_of(spec),
         delete_at_s=deletion_of(metadata),
     )
-    _resume(record, pod.get("status") or {})
+    status = pod.get("status") or {}
+    _resume(record, status)
+    if record.stage in (Stage.RUNNING, Stage.BACKOFF):
+        _resume_allocation(record, spec, status)
     return record
 
 
@@ -176,6 +197,28 @@ def _resume(record: Pod, status: Object) -> None:
     running = (first.get("state") or {}).get("running")
     record.stage = Stage.RUNNING if running else Stage.BACKOFF
     record.started_s = record.ready_s = _time(running.get("startedAt")) if running else record.admitted_s
+
+
+def _resume_allocation(record: Pod, spec: Object, status: Object) -> None:
+    """What was allocated by another process is kept. A status that does not say it is written again."""
+    record.guaranteed = status.get("qosClass") == "Guaranteed"
+    allocated = reported(spec, status)
+    if allocated is None:
+        record.observed_generation = 0
+        return
+    if allocated != record.desired:
+        record.desired_requests = record.requests
+        record.allocated = allocated
+        record.requests = requests_of({"spec": with_resources(spec, allocated)})
+    pending = next((each for each in status.get("conditions") or () if each.get("type") == PENDING), None)
+    if pending is not None:
+        record.shows_pending = True
+        since_s, probed_s = _time(pending.get("lastTransitionTime")), _time(pending.get("lastProbeTime"))
+        record.pending = PendingResize(pending.get("reason", ""), pending.get("message", ""), since_s, probed_s)
+
+
+def shows_pending(status: Object) -> bool:
+    return any(each.get("type") == PENDING for each in status.get("conditions") or ())
 
 
 def _shape(spec: Object) -> Shape:

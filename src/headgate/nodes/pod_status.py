@@ -2,15 +2,18 @@
 
 One function of a record (``nodes/pod.py``) and its node's address gives a strategic merge patch: conditions merge by
 type, so conditions of others survive, and a condition without a time keeps the one it has. The
-shapes, reasons and texts are those of the kubelet of Kubernetes v1.35. Readiness gates are opened at once, as KWOK
-does: in a simulated cluster nobody else would.
+shapes, reasons and texts are those of the kubelet of Kubernetes v1.35. The actual resources of a container are those
+that are allocated: a resize that the node has room for is complete at once. Readiness gates are opened at once, as
+KWOK does: in a simulated cluster nobody else would.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 from headgate.kube.timestamps import format_duration, format_time
+from headgate.nodes.allocation import PENDING, decode
 from headgate.nodes.pod import Container, Exit, Pod, Stage
 
 Object = dict[str, Any]
@@ -35,6 +38,8 @@ def pod_status(pod: Pod, host_ip: str) -> Object:
         status |= _starting(pod, pod.changed_s)
     else:
         status |= _running(pod, pod.changed_s)
+    if pod.stage is not Stage.ENDED:
+        status["conditions"] += _resize(pod)
     # A kubelet repeats that the pod is scheduled, for the generation that it sees.
     status["conditions"].append(_condition(pod, "PodScheduled", "True", None if pod.scheduled else pod.admitted_s))
     address = host_ip if pod.shape.host_network else pod.ip
@@ -63,8 +68,8 @@ def _starting(pod: Pod, now_s: float) -> Object:
     state = {"waiting": {"reason": "PodInitializing" if waiting_for else "ContainerCreating"}}
     conditions = [_condition(pod, "PodReadyToStartContainers", "False", now_s), initialized, *_unready(pod, now_s)]
     return {"phase": "Pending", "conditions": conditions} | _containers(
-        main=[_container(pod, c, state) for c in pod.shape.containers],
-        init=[_container(pod, c, state) for c in pod.shape.init_containers],
+        main=[_container(pod, c, state, allocated) for c, allocated in _main(pod)],
+        init=[_container(pod, c, state, allocated) for c, allocated in _init(pod)],
     )
 
 
@@ -85,12 +90,22 @@ def _running(pod: Pod, now_s: float) -> Object:
     done = Exit(pod.admitted_s, pod.admitted_s, 0)
     return {"phase": "Running", "conditions": conditions} | _containers(
         main=[
-            _container(pod, c, running if runs else _waiting(pod, c), ready=runs, started=runs, restarts=pod.restarts)
-            for c in pod.shape.containers
+            _container(
+                pod,
+                c,
+                running if runs else _waiting(pod, c),
+                allocated,
+                ready=runs,
+                started=runs,
+                restarts=pod.restarts,
+            )
+            for c, allocated in _main(pod)
         ],
         init=[
-            _container(pod, c, sidecar if c.sidecar else _terminated(pod, c, done), ready=True, started=c.sidecar)
-            for c in pod.shape.init_containers
+            _container(
+                pod, c, sidecar if c.sidecar else _terminated(pod, c, done), allocated, ready=True, started=c.sidecar
+            )
+            for c, allocated in _init(pod)
         ],
     )
 
@@ -113,10 +128,13 @@ def _ended(pod: Pod, now_s: float) -> Object:
     done = Exit(pod.admitted_s, pod.admitted_s, 0)
     sidecar = Exit(pod.admitted_s, ended.finished_s, 0)
     return status | _containers(
-        main=[_container(pod, c, _terminated(pod, c, ended), restarts=pod.restarts) for c in pod.shape.containers],
+        main=[
+            _container(pod, c, _terminated(pod, c, ended), allocated, restarts=pod.restarts)
+            for c, allocated in _main(pod)
+        ],
         init=[
-            _container(pod, c, _terminated(pod, c, sidecar if c.sidecar else done), ready=not c.sidecar)
-            for c in pod.shape.init_containers
+            _container(pod, c, _terminated(pod, c, sidecar if c.sidecar else done), allocated, ready=not c.sidecar)
+            for c, allocated in _init(pod)
         ],
     )
 
@@ -141,12 +159,35 @@ def _condition(
     return condition
 
 
+def _resize(pod: Pod) -> list[Object]:
+    """The condition of a resize that waits; one that is in the status and no longer holds is taken out."""
+    if pod.pending is None:
+        return [{"type": PENDING, "$patch": "delete"}] if pod.shows_pending else []
+    condition = _condition(pod, PENDING, "True", pod.pending.since_s, pod.pending.reason, pod.pending.message)
+    return [condition | {"lastProbeTime": format_time(pod.pending.probed_s)}]
+
+
 def _containers(*, main: list[Object], init: list[Object]) -> Object:
     return {"initContainerStatuses": init, "containerStatuses": main} if init else {"containerStatuses": main}
 
 
+def _main(pod: Pod) -> Iterable[tuple[Container, bytes]]:
+    return zip(pod.shape.containers, pod.allocated[: len(pod.shape.containers)], strict=True)
+
+
+def _init(pod: Pod) -> Iterable[tuple[Container, bytes]]:
+    return zip(pod.shape.init_containers, pod.allocated[len(pod.shape.containers) :], strict=True)
+
+
 def _container(
-    pod: Pod, container: Container, state: Object, *, ready: bool = False, started: bool = False, restarts: int = 0
+    pod: Pod,
+    container: Container,
+    state: Object,
+    allocated: bytes,
+    *,
+    ready: bool = False,
+    started: bool = False,
+    restarts: int = 0,
 ) -> Object:
     created = "waiting" not in state or restarts > 0
     status: Object = {
@@ -161,6 +202,9 @@ def _container(
     }
     if created:
         status["containerID"] = _container_id(pod, container)
+        status["resources"] = resources = decode(allocated)
+        if "requests" in resources:
+            status["allocatedResources"] = resources["requests"]
     if restarts and pod.previous is not None:
         status["lastState"] = _terminated(pod, container, pod.previous)
     return status

@@ -14,11 +14,22 @@ from typing import Any, Final
 import msgspec
 
 from headgate.nodes.addresses import POD_POOL, Pool
-from headgate.nodes.admit import check
+from headgate.nodes.admit import check, requests_of
+from headgate.nodes.allocation import DEFERRED, PendingResize, check_resize, desired
 from headgate.nodes.effects import DeletePod, Effect, PatchPodStatus
 from headgate.nodes.node import Node
 from headgate.nodes.options import Options
-from headgate.nodes.pod import Exit, Pod, Stage, deadline_of, deletion_of, is_scheduled, is_terminal, read
+from headgate.nodes.pod import (
+    Exit,
+    Pod,
+    Stage,
+    deadline_of,
+    deletion_of,
+    is_scheduled,
+    is_terminal,
+    read,
+    shows_pending,
+)
 from headgate.nodes.pod_status import KILLED, backoff_s, pod_status, restarts_after
 from headgate.nodes.timers import Timers
 from headgate.nodes.wishes import pod_wishes
@@ -53,6 +64,8 @@ class Workers:
         self._by_uid: dict[str, Pod] = {}
         self._on_node: dict[str, dict[Key, Pod]] = {}
         self._bookings: dict[str, Bookings] = {}
+        self._deferred: dict[str, dict[Key, Pod]] = {}  # by node: pods whose resize waits until others release room
+        self._released: set[str] = set()  # nodes with such pods, on which others have released room
         self._shared_pool = Pool(POD_POOL)
         self._settled = False
         self._moved_s = 0.0  # by how much the clock was set so far
@@ -74,6 +87,7 @@ class Workers:
             self._claim(pod)
         for pod in sorted(self._pods.values(), key=_age):
             self._consider(pod, now_s)
+        self._retry_resizes(now_s)
 
     def applied(self, obj: Object, now_s: float) -> None:
         metadata = obj["metadata"]
@@ -87,21 +101,27 @@ class Workers:
             self._follow(pod, obj)
         if self._settled:
             self._consider(pod, now_s)
+            self._retry_resizes(now_s)
 
-    def removed(self, namespace: str, name: str, uid: str) -> None:
+    def removed(self, namespace: str, name: str, uid: str, now_s: float) -> None:
         pod = self._pods.get((namespace, name))
         if pod is not None and pod.uid == uid:
             self._drop(pod)
+            self._retry_resizes(now_s)
 
     def node_changed(self, name: str, now_s: float) -> None:
-        """The node came, went, or became ready."""
+        """The node came, went, became ready, or became larger or smaller."""
         if not self._settled:
             return
         pods = self._on_node.get(name, {}).values()
         for pod in pods:
             self._claim(pod)
+        if name in self._deferred:  # in their own order, before the pods are considered by age
+            self._released.add(name)
+            self._retry_resizes(now_s)
         for pod in sorted(pods, key=_age):
             self._consider(pod, now_s)
+        self._retry_resizes(now_s)
 
     def repeat(self, name: str) -> None:
         """Say again of the pods that run on a node that they do."""
@@ -114,6 +134,7 @@ class Workers:
         if bell not in self._bells:
             return False
         self._bells[bell](self._by_uid[uid], now_s)
+        self._retry_resizes(now_s)
         return True
 
     def failed(self, effect: PatchPodStatus | DeletePod, now_s: float) -> None:
@@ -143,9 +164,9 @@ class Workers:
         elif pod.stage is Stage.PARKED and node.up:
             self._admit(pod, node, now_s)
         elif pod.stage in _RUNS:
-            self._carry_on(pod, now_s)
+            self._carry_on(pod, node, now_s)
 
-    def _carry_on(self, pod: Pod, now_s: float) -> None:
+    def _carry_on(self, pod: Pod, node: Node, now_s: float) -> None:
         """It is admitted: what was wished may have changed, its deadline too, and it is said what was seen of that."""
         if pod.stage is Stage.RUNNING:
             self._arm(pod)
@@ -153,8 +174,56 @@ class Workers:
             self._arm_deadline(pod)
         if pod.stage is Stage.BACKOFF and ("restart", pod.uid) not in self._timers:
             self._timers.set(("restart", pod.uid), now_s + backoff_s(pod.restarts, 0.0))
-        if pod.generation != pod.observed_generation:
+        is_news = self._resize(pod, node, now_s)
+        if is_news or pod.generation != pod.observed_generation:
             self._report(pod)
+
+    def _resize(self, pod: Pod, node: Node, now_s: float) -> bool:
+        """Takes over what the spec asks for, if the node has room. True if the status has to say something else."""
+        if pod.desired_requests is None:
+            self._end_resize(pod)
+            return pod.shows_pending
+        bookings = self._booked(pod.node)
+        others = {name: amount - pod.requests.get(name, 0) for name, amount in bookings.used.items()}
+        rejection = check_resize(pod.desired_requests, others, bookings.pods - 1, node.allocatable)
+        if rejection is None:
+            self._add_up(pod, -1)
+            pod.requests, pod.allocated = pod.desired_requests, pod.desired
+            self._add_up(pod, 1)
+            self._end_resize(pod)
+            if pod.node in self._deferred:
+                self._released.add(pod.node)
+            return True
+        earlier = pod.pending
+        if rejection.reason == DEFERRED:
+            self._deferred.setdefault(pod.node, {})[pod.key] = pod
+        else:
+            self._forget_deferred(pod)
+        if earlier is not None and (earlier.reason, earlier.message) == (rejection.reason, rejection.message):
+            return False
+        since_s = earlier.since_s if earlier is not None and earlier.reason == rejection.reason else now_s
+        pod.pending = PendingResize(rejection.reason, rejection.message, since_s, now_s)
+        return True
+
+    def _retry_resizes(self, now_s: float) -> None:
+        """Room was released: resizes that wait for it are tried in the kubelet's order."""
+        while self._released:
+            name = self._released.pop()
+            node = self._nodes.get(name)
+            if node is None or not node.alive:
+                continue  # all its pods are considered when it is back
+            for pod in sorted(self._deferred.get(name, {}).values(), key=_resize_order):
+                if pod.delete_at_s is None and self._resize(pod, node, now_s):
+                    self._report(pod)
+
+    def _end_resize(self, pod: Pod) -> None:
+        pod.pending = pod.desired_requests = None
+        self._forget_deferred(pod)
+
+    def _forget_deferred(self, pod: Pod) -> None:
+        waiting = self._deferred.get(pod.node, {})
+        if waiting.pop(pod.key, None) is not None and not waiting:
+            del self._deferred[pod.node]
 
     def _admit(self, pod: Pod, node: Node, now_s: float) -> None:
         bookings = self._booked(pod.node)
@@ -162,7 +231,7 @@ class Workers:
         if not pod.admitted_s:
             pod.admitted_s, pod.admitted_moved_s = now_s, self._moved_s
         if rejection is not None:
-            pod.rejected, pod.reason, pod.message = True, rejection.reason, rejection.message
+            pod.rejected, pod.reason, pod.message = True, rejection.reason, f"Pod was rejected: {rejection.message}"
             self._enter(pod, Stage.ENDED, now_s)
             return
         self._book(pod)
@@ -273,22 +342,37 @@ class Workers:
     def _report(self, pod: Pod) -> None:
         status = pod_status(pod, self._nodes[pod.node].ip)
         pod.observed_generation = pod.generation
+        pod.shows_pending = pod.pending is not None
         self._emit(PatchPodStatus(pod.namespace, pod.name, pod.uid, status))
 
     def _follow(self, pod: Pod, obj: Object) -> None:
         """Takes over what others changed."""
         metadata = obj["metadata"]
         pod.failures = 0
+        if not pod.generation or pod.generation != metadata.get("generation"):
+            self._follow_resources(pod, obj)
         pod.generation = metadata.get("generation", 0)
         pod.wishes = pod_wishes(metadata)
         pod.delete_at_s = deletion_of(metadata)
         pod.deadline_s = deadline_of(obj["spec"])
         status = obj.get("status") or {}
         pod.scheduled = is_scheduled(status)
+        pod.shows_pending = shows_pending(status)
+        pod.guaranteed = status.get("qosClass") == "Guaranteed"
         if is_terminal(status) and pod.stage is not Stage.ENDED:
             pod.stage = Stage.ENDED
             self._silence(pod)
             self._unbook(pod)
+
+    def _follow_resources(self, pod: Pod, obj: Object) -> None:
+        """Before the pod is admitted nothing is allocated; later its node has to have room for what is asked."""
+        pod.desired = desired(obj["spec"])
+        if pod.desired == pod.allocated:
+            pod.desired_requests = None
+        elif pod.stage is Stage.PARKED:
+            pod.allocated, pod.requests = pod.desired, requests_of(obj)
+        else:
+            pod.desired_requests = requests_of(obj)
 
     def _add(self, pod: Pod) -> Pod:
         pod.admitted_moved_s = pod.started_moved_s = self._moved_s
@@ -319,15 +403,18 @@ class Workers:
         return self._bookings.setdefault(node, Bookings({}))
 
     def _book(self, pod: Pod) -> None:
-        bookings = self._booked(pod.node)
-        bookings.pods += 1
-        for name, amount in pod.requests.items():
-            bookings.used[name] = bookings.used.get(name, 0) + amount
+        self._booked(pod.node).pods += 1
+        self._add_up(pod, 1)
         pod.booked = True
         if pod.ip:
             self._claim(pod)
         elif not pod.shape.host_network:
             pod.ip = next((ip for pool in self._pools(pod) if (ip := pool.take()) is not None), "")
+
+    def _add_up(self, pod: Pod, sign: int) -> None:
+        used = self._booked(pod.node).used
+        for name, amount in pod.requests.items():
+            used[name] = used.get(name, 0) + sign * amount
 
     def _claim(self, pod: Pod) -> None:
         """Keeps the address of a pod that runs from being given to another, in case its node has become known since."""
@@ -343,10 +430,11 @@ class Workers:
         if not pod.booked:
             return
         pod.booked = False
-        bookings = self._booked(pod.node)
-        bookings.pods -= 1
-        for name, amount in pod.requests.items():
-            bookings.used[name] -= amount
+        self._booked(pod.node).pods -= 1
+        self._add_up(pod, -1)
+        self._forget_deferred(pod)
+        if pod.node in self._deferred:
+            self._released.add(pod.node)
         for pool in self._pools(pod):
             pool.give_back(pod.ip)
 
@@ -354,6 +442,14 @@ class Workers:
 def _age(pod: Pod) -> tuple[float, Key]:
     """The older first."""
     return pod.created_s, pod.key
+
+
+def _resize_order(pod: Pod) -> tuple[bool, int, bool, float, Key]:
+    """Resizes that need no more than before, high priorities, Guaranteed pods, those that wait for longest."""
+    asked = pod.desired_requests or {}
+    grows = any(asked.get(name, 0) > pod.requests.get(name, 0) for name in ("cpu", "memory"))
+    since_s = pod.pending.since_s if pod.pending is not None else 0.0
+    return grows, -pod.priority, not pod.guaranteed, since_s, pod.key
 
 
 def _given(wish_s: float | None, otherwise_s: float) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from headgate.kube.requests import fill_requests, pod_limits, pod_requests
+from headgate.kube.requests import fill_requests, held_spec, pod_limits, pod_requests
 
 
 def container(
@@ -100,3 +100,16 @@ def test_a_limit_without_a_request_asks_for_as_much() -> None:
 def test_a_pod_that_says_nothing_needs_nothing() -> None:
     assert pod_requests({}) == pod_limits({}) == {}
     assert pod_requests({"spec": {"containers": [{"name": "c"}]}}) == {}
+
+
+def test_a_pod_whose_containers_have_what_they_ask_for_counts_with_its_own_spec() -> None:
+    resources = {"limits": {"cpu": "2"}, "requests": {"cpu": "1"}}
+    spec = {"containers": [{"name": "c", "resources": resources}, {"name": "d"}]}
+    statuses = [
+        {"name": "c", "resources": dict(resources), "allocatedResources": {"cpu": "1"}},
+        {"name": "d", "resources": {}},
+    ]
+    assert held_spec({"spec": spec, "status": {"containerStatuses": statuses}}, "requests") is spec
+    larger = [{**statuses[0], "allocatedResources": {"cpu": "3"}}, statuses[1]]
+    held = held_spec({"spec": spec, "status": {"containerStatuses": larger}}, "requests")
+    assert held["containers"] == [{"name": "c", "resources": {"requests": {"cpu": "3"}}}, {"name": "d"}]

@@ -49,6 +49,8 @@ def test_a_bound_pod_runs_and_is_ready() -> None:
                 "restartCount": 0,
                 "state": {"running": {"startedAt": format_time(T0)}},
                 "lastState": {},
+                "resources": {"requests": {"cpu": "1"}},
+                "allocatedResources": {"cpu": "1"},
             }
         ],
     }

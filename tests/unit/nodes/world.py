@@ -182,6 +182,9 @@ class World:
         status = obj["status"]
         conditions = {condition["type"]: condition for condition in status.get("conditions", [])}
         for change in patch.get("conditions", []):
+            if change.get("$patch") == "delete":
+                conditions.pop(change["type"], None)
+                continue
             merged = {**conditions.get(change["type"], {}), **change}
             conditions[change["type"]] = {key: value for key, value in merged.items() if value is not None}
         obj["status"] = {**status, **patch, "conditions": list(conditions.values())}
