@@ -27,7 +27,7 @@ _KEPT_AN_HOUR: Final = (("Cache-Control", "public, max-age=3600"),)
 _OTHER_PATHS: Final = (_ISSUER, *health.PATHS, "/openapi/v3", "/openapi/v3/", _KEYS, "/version")
 
 
-OPTIONS_OF_THE_SERVER: Final = Response(200, b"", "")
+OPTIONS_OF_THE_SERVER: Final = Response(200, b"", "", (("Cache-Control", ""),))
 """``OPTIONS *`` asks about the server and no resource. Go's HTTP server answers it itself, whoever calls."""
 
 

@@ -16,6 +16,8 @@ _LINES: Final = {
 }
 
 Headers = tuple[tuple[str, str], ...]
+_NO_CACHE_CONTROL: Final = ("Cache-Control", "")
+"""Of an answer that has no such header at all."""
 
 
 def head(
@@ -39,7 +41,7 @@ def head(
             parts.append(f"Audit-Id: {audit_id}\r\n")
         if not any(name.lower() == "cache-control" for name, _ in headers):
             parts.append("Cache-Control: no-cache, private\r\n")
-        parts.extend(f"{name}: {value}\r\n" for name, value in headers)
+        parts.extend(f"{name}: {value}\r\n" for name, value in headers if (name, value) != _NO_CACHE_CONTROL)
     if content_type:
         parts.append(f"Content-Type: {content_type}\r\n")
     parts.append(f"Date: {date}\r\n")
