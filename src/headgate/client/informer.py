@@ -17,6 +17,7 @@ from headgate.client import picking
 from headgate.client.backoff import Backoff
 from headgate.client.feed import UNREADABLE, Trouble, parse_event, parse_page, refusal
 from headgate.client.known import Applied, Event, Key, Known, Removed, Sink, Synced, is_older
+from headgate.client.time_slice import give_way
 from headgate.client.transport import Lines, Request, Response, Transport, Unreachable, encode_query
 
 __all__ = ["Applied", "Event", "Informer", "Removed", "Sink", "Synced"]
@@ -118,6 +119,7 @@ class Informer:
             if not token:
                 self._mind_the_past(revision)
             for item, identity in items:
+                await give_way()
                 seen.add(identity.key)
                 self._known.apply(item, identity)
             token = following
@@ -165,6 +167,7 @@ class Informer:
     async def _listen(self, lines: Lines) -> bool:
         heard = False
         async for line in lines:
+            await give_way()
             kind, item, identity = parse_event(self._path, line, self._decode)
             heard = True
             self._backoff.reset()

@@ -1,7 +1,8 @@
 """The transport without a wire: requests go straight to the embedded server's handle.
 
 The handle is given as an awaitable function, so this room never imports the server. It answers with a ``Response``, or
-with an async generator of the watch's bytes.
+with an async generator of the watch's bytes. It may answer without suspending, so requests give way to other tasks
+(``client/time_slice.py``).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 
 import msgspec
 
+from headgate.client.time_slice import give_way
 from headgate.client.transport import Lines, Request, Response, split_lines
 
 Handle = Callable[[Request], Awaitable[Response | AsyncGenerator[bytes, None]]]
@@ -23,6 +25,7 @@ class InProcess:
         self._headers = dict(headers or {})
 
     async def request(self, request: Request) -> Response:
+        await give_way()
         answer = await self._handle(self._signed(request))
         if isinstance(answer, Response):
             return answer
@@ -31,6 +34,7 @@ class InProcess:
 
     async def stream(self, request: Request, *, idle_s: float) -> Lines | Response:
         """``idle_s`` has no meaning here: a server in the same process cannot be out of reach."""
+        await give_way()
         answer = await self._handle(self._signed(request))
         return answer if isinstance(answer, Response) else _Lines(answer)
 

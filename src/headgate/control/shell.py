@@ -20,6 +20,7 @@ from headgate.client.backoff import Backoff
 from headgate.client.events.shell import EventWriter, Said
 from headgate.client.informer import Applied, Event, Informer, Removed, Synced
 from headgate.client.redelivery import Redelivery
+from headgate.client.time_slice import give_way
 from headgate.client.transport import Transport, Unreachable
 from headgate.client.writer import Writer
 from headgate.control.queue import WorkQueue
@@ -267,6 +268,7 @@ class Controllers:
         while True:
             job = await self._queue.take()
             try:
+                await give_way()
                 self._judge(job, await self._work(*job))
             except Exception as error:
                 # One key that a controller cannot digest must not stop the others.
@@ -281,7 +283,9 @@ class Controllers:
         try:
             effect = next(steps)
             while True:
-                effect = steps.send(await self._perform(effect))
+                answer = await self._perform(effect)
+                await give_way()
+                effect = steps.send(answer)
         except StopIteration as done:
             verdict: Verdict = done.value
             return verdict

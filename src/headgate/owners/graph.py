@@ -8,7 +8,7 @@ until the server says that there is no such object, or until the object itself i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -20,6 +20,7 @@ Object = dict[str, Any]
 
 ORPHAN: Final = "orphan"
 FOREGROUND: Final = "foregroundDeletion"
+_FEW: Final = 8
 
 
 class Reference(msgspec.Struct, frozen=True, gc=False):
@@ -42,6 +43,9 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
     uid: str
 
 
+_NOBODY: Final[Mapping[str, Sequence[Reference]]] = {}
+
+
 class Node(msgspec.Struct):
     """An object that was heard of. Mutable: it follows its object."""
 
@@ -53,6 +57,8 @@ class Node(msgspec.Struct):
     deleting: bool = False
     orphaning: bool = False
     """It goes once its dependents are orphans."""
+    naming: Mapping[str, Sequence[Reference]] = msgspec.field(default_factory=lambda: _NOBODY)
+    """The owners by uid, where they are many."""
     waiting: bool = False
     """It goes once the dependents that block it are gone (and orphans, if it is orphaning, are orphans)."""
 
@@ -230,8 +236,9 @@ class Graph:
         yield Attempt(dependent.uid)
 
     def _rewire(self, node: Node, owners: tuple[Reference, ...]) -> Iterator[Look]:
-        before, node.owners = node.owners, owners
-        lost = [reference for reference in before if reference not in owners]
+        before, after = frozenset(node.owners), frozenset(owners)
+        lost = [reference for reference in node.owners if reference not in after]
+        node.owners, node.naming = owners, _naming(owners)
         for reference in lost:
             self._unlink(node, reference)
         for reference in owners:
@@ -283,8 +290,18 @@ def claim_of(reference: Reference, namespace: str) -> Claim:
     return Claim(reference.api_version, reference.kind, namespace, reference.name, reference.uid)
 
 
+def _naming(owners: tuple[Reference, ...]) -> Mapping[str, Sequence[Reference]]:
+    if len(owners) <= _FEW:
+        return _NOBODY
+    found: dict[str, list[Reference]] = {}
+    for each in owners:
+        found.setdefault(each.uid, []).append(each)
+    return found
+
+
 def _blocks(node: Node, owner: Node) -> bool:
-    return any(each.blocks and owner.is_meant_by(each, node.namespace) for each in node.owners)
+    named = node.naming.get(owner.uid, ()) if node.naming else node.owners
+    return any(each.blocks and owner.is_meant_by(each, node.namespace) for each in named)
 
 
 def _discard(index: dict[str, set[str]], key: str, uid: str) -> None:

@@ -116,7 +116,10 @@ class CarriedTerms:
     def _unlist(self, carried: Carried) -> None:
         self.version += 1
         if carried.role == REPELS:
-            self.repelling_keys -= Counter((carried.term.topology_key,))
+            key = carried.term.topology_key
+            self.repelling_keys[key] -= 1
+            if not self.repelling_keys[key]:
+                del self.repelling_keys[key]
         for bucket in _buckets(carried.term):
             del self._buckets[bucket][carried]
             if not self._buckets[bucket]:

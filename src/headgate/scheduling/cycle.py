@@ -48,7 +48,9 @@ from headgate.waiting.waker import Waker
 
 _STANDINGS_BYTES: Final = 128 * 1024 * 1024
 _ROW_BYTES: Final = 80
+_RULE_ROW_BYTES: Final = 24
 _FEW_STANDINGS: Final = 32
+_FEW_RULES: Final = 16
 
 SHAPE: Final = "PodShape"
 """Stands where a plugin's name does when the pod's own specification cannot be counted with."""
@@ -78,6 +80,8 @@ class Cycle:
         self._stamped = tuple({id(each): each for each in plugins if isinstance(each, Stamped)}.values())
         self._by_name: dict[str, Plugin] = {each.name: each for each in (*lineup.pre_filters, *plugins)}
         self._standings: OrderedDict[Hashable, Standing] = OrderedDict()
+        self._large: OrderedDict[Hashable, int] = OrderedDict()
+        """The keys of standings with many rules about other pods, and how many rules."""
 
     # -- deciding -----------------------------------------------------------------------------------------------------
 
@@ -142,7 +146,22 @@ class Cycle:
         most = max(_STANDINGS_BYTES // (_ROW_BYTES * self.matrix.capacity), _FEW_STANDINGS)
         while len(self._standings) > most:
             self._standings.popitem(last=False)
+        self._limit_large(key, pod.shape)
         return made
+
+    def _limit_large(self, key: Hashable, shape: Shape) -> None:
+        """Each rule about other pods takes memory for all rows: of standings with many rules the last few stay."""
+        between = (shape.affinity, shape.anti_affinity)
+        rules = len(shape.spread) + sum(len(each.required) + len(each.preferred) for each in between)
+        if rules <= _FEW_RULES:
+            return
+        self._large[key] = rules
+        self._large.move_to_end(key)
+        total = sum(self._large.values())
+        while len(self._large) > 1 and total * _RULE_ROW_BYTES * self.matrix.capacity > _STANDINGS_BYTES:
+            oldest, rules = self._large.popitem(last=False)
+            total -= rules
+            self._standings.pop(oldest, None)
 
     def _decide(self, pod: Pod, standing: Standing) -> Outcome:
         matrix = self.matrix

@@ -68,24 +68,30 @@ class GateWaits:
         self._pods: Counter[str] = Counter()
 
     def came(self, pod: PodLike) -> None:
-        for gate in pod.gates:
+        for gate in self._counted(pod):
             self._add(gate, pod.created_s)
 
     def changed(self, old: PodLike, new: PodLike, now_s: float) -> None:
         if old.gates == new.gates:
             return
-        for gate in old.gates:
-            if gate not in new.gates:
+        before, after = self._counted(old), self._counted(new)
+        for gate in before:
+            if gate not in after:
                 self.waits.at(self._labels[gate]).observe(self._age_s(old.created_s, now_s))
                 self._drop(gate, old.created_s)
-        for gate in new.gates:
-            if gate not in old.gates:
+        for gate in after:
+            if gate not in before:
                 self._add(gate, new.created_s)
 
     def left(self, pod: PodLike) -> None:
         """The pod is gone or has a node; nobody lifted anything."""
-        for gate in pod.gates:
+        for gate in self._counted(pod):
             self._drop(gate, pod.created_s)
+
+    def _counted(self, pod: PodLike) -> dict[str, None]:
+        """As many of a pod's gates as there are lines: a pod may have any number of them. Gates only go, so those that
+        follow move up."""
+        return dict.fromkeys(pod.gates[: self._most])
 
     def _age_s(self, created_s: float, now_s: float) -> float:
         """Clocks differ: a pod that was created a moment from now has not waited less than nothing."""
@@ -101,7 +107,10 @@ class GateWaits:
             label = self._labels[gate] = self._label(gate)
             self._idle.pop(label, None)
             self.waits.at(label)
-        return self._lines.setdefault(label, _Line())
+        line = self._lines.get(label)
+        if line is None:
+            line = self._lines[label] = _Line()
+        return line
 
     def _label(self, gate: str) -> str:
         if gate in self._lines:

@@ -1,14 +1,16 @@
 """Label columns: for every label key that somebody asked about, each node's value as a small integer.
 
-A column is made when a selector or a topology first names its key, and kept up to date from then on; labels that
-nobody asks about cost nothing, be they thousands. Value ids are dense and stay: topology plugins use them as the
-numbers of domains.
+A column is made when a selector or a topology first names its key, and kept up to date from then on; for labels that
+nobody asks about only the number of nodes is kept. Value ids are dense and stay: topology plugins use them as the
+numbers of domains. A column of a key that no node has had is kept only while something refers to it: pods may name any
+number of such keys.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,6 +76,9 @@ class Labels:
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
         self._columns: dict[str, LabelColumn] = {}
+        self._unlabelled: WeakValueDictionary[str, LabelColumn] = WeakValueDictionary()
+        """Columns of keys that no node has had."""
+        self._nodes_with: dict[str, int] = {}
         self._of_row: dict[int, Mapping[str, str]] = {}
         self._name_of_row: dict[int, str] = {}
         self._row_of_name: dict[str, int] = {}
@@ -81,31 +86,51 @@ class Labels:
     def column(self, key: str) -> LabelColumn:
         found = self._columns.get(key)
         if found is None:
+            found = self._unlabelled.get(key)
+        if found is None and key not in self._nodes_with:
+            found = self._unlabelled[key] = LabelColumn(self._capacity)
+        if found is None:
             found = self._columns[key] = LabelColumn(self._capacity)
-            for row, labels in self._of_row.items():
-                found.set(row, labels.get(key))
+            carriers = [(row, labels[key]) for row, labels in self._of_row.items() if key in labels]
+            for row, value in carriers:
+                found.set(row, value)
         return found
 
     def selected_keys(self) -> tuple[str, ...]:
-        """The keys that somebody has asked about."""
+        """The keys that somebody has asked about and a node has had."""
         return tuple(self._columns)
 
     def set(self, row: int, name: str, labels: Mapping[str, str]) -> None:
+        old = self._of_row.get(row, {})
         self._of_row[row] = labels
+        if old != labels:
+            self._count(labels, 1)
+            self._count(old, -1)
         self._name_of_row[row] = name
         self._row_of_name[name] = row
         for key, column in self._columns.items():
             column.set(row, labels.get(key))
 
     def remove(self, row: int) -> None:
-        self._of_row.pop(row, None)
+        self._count(self._of_row.pop(row, {}), -1)
         self._row_of_name.pop(self._name_of_row.pop(row, ""), None)
         for column in self._columns.values():
             column.set(row, None)
 
+    def _count(self, labels: Mapping[str, str], sign: int) -> None:
+        for key in labels:
+            number = self._nodes_with.get(key, 0) + sign
+            if number:
+                self._nodes_with[key] = number
+            else:
+                del self._nodes_with[key]
+            column = self._unlabelled.pop(key, None) if self._unlabelled else None
+            if column is not None:
+                self._columns[key] = column
+
     def grow(self, capacity: int) -> None:
         self._capacity = capacity
-        for column in self._columns.values():
+        for column in (*self._columns.values(), *self._unlabelled.values()):
             wider: Ids = np.full(capacity, ABSENT, np.int32)
             wider[: len(column.ids)] = column.ids
             column.ids = wider

@@ -6,7 +6,7 @@ for a node is the plugins' business (``scheduling/plugins/``). A selector that m
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -28,9 +28,11 @@ class HostPort(msgspec.Struct, frozen=True):
     port: int
     address: str
 
-    def clashes(self, other_address: str) -> bool:
-        """Whether the same protocol and port on ``other_address`` is in the way."""
-        return self.address == ANY_ADDRESS or other_address in (ANY_ADDRESS, self.address)
+    def clashes(self, addresses: Collection[str]) -> bool:
+        """Whether the same protocol and port on one of these addresses is in the way."""
+        if self.address == ANY_ADDRESS:
+            return bool(addresses)
+        return ANY_ADDRESS in addresses or self.address in addresses
 
 
 class SpreadConstraint(msgspec.Struct, frozen=True):
@@ -78,6 +80,23 @@ class Claimed(msgspec.Struct, frozen=True):
         return f"{pod_name}-{self.volume}" if self.volume else self.claim
 
 
+Disk = tuple[Any, ...]
+"""What tells a disk from others: its kind, then the values of its fields."""
+
+
+class Disks(msgspec.Struct, frozen=True):
+    """Inline disks that pods on one node share only if all of them only read."""
+
+    used: frozenset[Disk] = frozenset()
+    written: frozenset[Disk] = frozenset()
+
+    def __bool__(self) -> bool:
+        return bool(self.used)
+
+    def clash(self, others: Disks) -> bool:
+        return not (self.written.isdisjoint(others.used) and self.used.isdisjoint(others.written))
+
+
 class Volumes(msgspec.Struct, frozen=True):
     """``inline`` are the kinds, and what is said of each, that a node can have too many or too much at once of."""
 
@@ -86,6 +105,7 @@ class Volumes(msgspec.Struct, frozen=True):
     claims: tuple[str, ...] = ()
     """The names of claims that the pod names itself."""
     has_ephemeral: bool = False
+    disks: Disks = Disks()
 
     def __bool__(self) -> bool:
         return bool(self.claimed or self.inline)
@@ -170,4 +190,30 @@ def read_volumes(volumes: Iterable[Object] | None) -> Volumes:
         else:
             inline += [(kind, volume[kind]) for kind in _INLINE if volume.get(kind) is not None]
     named = tuple(each.claim for each in claimed if not each.volume)
-    return Volumes(tuple(claimed), tuple(inline), named, has_ephemeral=len(named) < len(claimed))
+    has_ephemeral = len(named) < len(claimed)
+    return Volumes(tuple(claimed), tuple(inline), named, has_ephemeral=has_ephemeral, disks=_read_disks(inline))
+
+
+def _read_disks(inline: Iterable[tuple[str, Object]]) -> Disks:
+    used: set[Disk] = set()
+    written: set[Disk] = set()
+    for kind, source in inline:
+        for disk in _disks_of(kind, source):
+            used.add(disk)
+            if kind == "awsElasticBlockStore" or not source.get("readOnly"):
+                written.add(disk)
+    return Disks(frozenset(used), frozenset(written))
+
+
+def _disks_of(kind: str, source: Object) -> Iterator[Disk]:
+    """An RBD image is the same if the pool, the image and any one of the monitors are: one for each monitor."""
+    match kind:
+        case "gcePersistentDisk":
+            yield kind, source.get("pdName")
+        case "awsElasticBlockStore":
+            yield kind, source.get("volumeID")
+        case "iscsi":
+            yield kind, source.get("iqn")
+        case "rbd":
+            for monitor in source.get("monitors") or ():
+                yield kind, source.get("pool"), source.get("image"), monitor

@@ -31,8 +31,8 @@ class PortIndex:
     def taken(self, port: HostPort) -> Iterator[int]:
         """The rows where the port would clash."""
         for row, addresses in self._users.get((port.protocol, port.port), {}).items():
-            if any(map(port.clashes, addresses)):
+            if port.clashes(addresses):
                 yield row
 
     def is_taken(self, port: HostPort, row: int) -> bool:
-        return any(map(port.clashes, self._users.get((port.protocol, port.port), {}).get(row, ())))
+        return port.clashes(self._users.get((port.protocol, port.port), {}).get(row, ()))

@@ -267,8 +267,9 @@ class Scheduler:
 
     # Trying
 
-    def step(self, now_s: float, most: int) -> list[Effect]:
-        """Try up to so many pods that may be tried now; fewer if there are no more."""
+    def step(self, now_s: float, most: int, is_enough: Callable[[], bool] = lambda: False) -> list[Effect]:
+        """Try up to so many pods that may be tried now; fewer if there are no more, or if after one of them the caller
+        says that it is enough."""
         effects, self._owed = self._owed, []
         self._attempts.look_again_in_groups(now_s)
         effects += self._admitting.step(now_s)
@@ -278,6 +279,8 @@ class Scheduler:
             if queued is None:
                 break
             effects += self._attempts.attempt(queued, now_s)
+            if is_enough():
+                break
         # After the attempts: a share that a pod without a node gives back is room that no other pod has to make.
         return effects + self._attempts.carry_out(self._contending.step(), now_s)
 

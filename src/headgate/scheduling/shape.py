@@ -4,7 +4,8 @@
 plugin reads; names, commands, mounted tokens do not count. A pod's namespace and labels belong to its shape only where
 its own constraints look at them; a plugin that looks at more says so by a ``key`` (``scheduling/contract.py``). Shapes
 live as long as a pod has them. Amounts that no machine has leave a ``problem`` in the shape: such a pod is set aside
-as long as it has no node. On a node it is counted like any other, with the most that can be counted.
+as long as it has no node. On a node it is counted like any other, with the most that can be counted. A specification
+that is too long to be held against nodes leaves a problem too, and only its amounts are counted.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from headgate.kube import affinity, quantity
-from headgate.kube.amounts import CPU, MAX_POD_AMOUNT, MEMORY, as_units, find_problem
+from headgate.kube.amounts import CPU, EPHEMERAL_STORAGE, MAX_POD_AMOUNT, MEMORY, as_units, find_problem
 from headgate.kube.pods.resources import may_be_pod_level
 from headgate.kube.requests import Amounts, pod_requests
 from headgate.scheduling import parts
@@ -25,6 +26,14 @@ Object = Mapping[str, Any]
 
 MAX_RESOURCES: Final = 30
 """Kinds of resource that one pod may ask for: each needs two bits in a node's reasons (``scheduling/verdict.py``)."""
+_MAX_COUNTED: Final = 256
+"""Kinds of resource that are counted of a pod on a node, which another scheduler may have put there: each is a column
+for all nodes."""
+_COUNTED_FIRST: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
+
+MAX_BYTES: Final = 32 * 1024
+"""The length of what a pod asks of nodes, as it is encoded here. The time that one pod takes is in proportion to it,
+and work on a pod cannot be interrupted."""
 
 _DEFAULTS: Final[Amounts] = {CPU: quantity.of_milli(100), MEMORY: quantity.of_units(200 * 1024 * 1024)}
 """What a container that asks for nothing is taken to use, so that such pods do not all go to one node."""
@@ -81,7 +90,10 @@ class Shapes:
         found = self._known.get(key)
         if found is None:
             self._next += 1
-            found = _read(self._next, spec, namespace, labels)
+            if len(key) > MAX_BYTES:
+                found = _read_amounts(self._next, spec, len(key))
+            else:
+                found = _read(self._next, spec, namespace, labels)
             self._known[key] = found
         return found
 
@@ -134,7 +146,7 @@ def _read(number: int, spec: Object, namespace: str, labels: Mapping[str, str] |
     looks = _looks_at_pods(spec)
     return Shape(
         number,
-        requests={name: each for name, each in sorted(_bounded(wanted).items()) if each},
+        requests=_counted(_bounded(wanted)),
         held_milli_cpu=held.get(CPU, 0),
         held_memory=held.get(MEMORY, 0),
         scored=_bounded(as_units(scored.items())),
@@ -154,6 +166,29 @@ def _read(number: int, spec: Object, namespace: str, labels: Mapping[str, str] |
         labels=dict(labels or {}) if looks else None,
         problem=_find_problem(spec) or _find_problem_of_sum(wanted),
     )
+
+
+def _read_amounts(number: int, spec: Object, length: int) -> Shape:
+    """Of a specification that is too long."""
+    asked = as_units(pod_requests({"spec": spec}, as_spec=True).items())
+    wanted = _bounded(asked)
+    return Shape(
+        number,
+        requests=_counted(wanted),
+        held_milli_cpu=wanted.get(CPU, 0),
+        held_memory=wanted.get(MEMORY, 0),
+        scored=wanted,
+        problem=_find_problem_of_sum(asked)
+        or "spec: containers, affinity, tolerations, topologySpreadConstraints and volumes "
+        f"take {length} bytes as the scheduler reads them, and it reads at most {MAX_BYTES}",
+    )
+
+
+def _counted(amounts: Mapping[str, int]) -> dict[str, int]:
+    names = [name for name, each in amounts.items() if each]
+    if len(names) > _MAX_COUNTED:
+        names = sorted(names, key=lambda name: (name not in _COUNTED_FIRST, name))[:_MAX_COUNTED]
+    return {name: amounts[name] for name in sorted(names)}
 
 
 def _bounded(amounts: Mapping[str, int]) -> dict[str, int]:

@@ -15,6 +15,7 @@ from typing import Final
 
 from headgate.capacity.names import POD_GROUPS, QUEUES
 from headgate.client.informer import Applied, Event, Informer, Removed, Synced
+from headgate.client.time_slice import SLICE_S
 from headgate.client.transport import Transport
 from headgate.client.writer import Writer, unfenced
 from headgate.control.board import Board
@@ -178,9 +179,10 @@ class SchedulerShell:
         while True:
             self._woken.clear()
             room = self._at_once - self._hands.under_way
-            effects = scheduler.step(time.monotonic(), min(room, _TURN))
+            time_slice = _TimeSlice()
+            effects = scheduler.step(time_slice.began_s, min(room, _TURN), time_slice.is_spent)
             self._hands.perform(effects)
-            if effects:
+            if effects or time_slice.was_spent:
                 await asyncio.sleep(0)
                 continue
             deadline_s = scheduler.next_deadline_s()
@@ -199,6 +201,18 @@ class SchedulerShell:
                 await self._woken.wait()
         except TimeoutError:
             pass
+
+
+class _TimeSlice:
+    """One step of the scheduler: pods may take long each."""
+
+    def __init__(self) -> None:
+        self.began_s = time.monotonic()
+        self.was_spent = False
+
+    def is_spent(self) -> bool:
+        self.was_spent = time.monotonic() - self.began_s > SLICE_S
+        return self.was_spent
 
 
 def _complain(problem: str) -> None:

@@ -54,8 +54,9 @@ class FreesPort(msgspec.Struct, frozen=True):
 
     def matches(self, event: events.Event, /) -> bool:
         gone = freed_pod(event)
-        return gone is not None and any(
-            (wanted.protocol, wanted.port) == (used.protocol, used.port) and wanted.clashes(used.address)
-            for wanted in self.ports
-            for used in gone.shape.ports
-        )
+        if gone is None:
+            return False
+        addresses: dict[tuple[str, int], set[str]] = {}
+        for used in gone.shape.ports:
+            addresses.setdefault((used.protocol, used.port), set()).add(used.address)
+        return any(wanted.clashes(addresses.get((wanted.protocol, wanted.port), ())) for wanted in self.ports)

@@ -7,8 +7,8 @@ takes it from a pod of less priority.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Hashable, Sequence
+from typing import Final
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from headgate.scheduling.cluster import Cluster
 from headgate.scheduling.columns import Ints, Rows
 from headgate.scheduling.contract import READS_PODS, SKIP, Reads, Reason, Refusal, Skip
 from headgate.scheduling.nodes import NodeMatrix
+from headgate.scheduling.parts import Disks
 from headgate.scheduling.pod import Pod
 from headgate.scheduling.shape import Shape
 from headgate.scheduling.storage import wakers, wanted
@@ -32,9 +33,6 @@ REASONS: Final = (
 )
 _NO_DISK, _IN_USE = 1, 2
 _ONE_POD: Final = "ReadWriteOncePod"
-
-Object = Mapping[str, Any]
-Disks = tuple[tuple[str, Object], ...]
 
 
 class VolumeRestrictions:
@@ -61,7 +59,7 @@ class VolumeRestrictions:
                 return Refusal(Reason(wanted.missing_claim(name), unresolvable=True))
         claims = self._for_one_pod(shape)
         in_use = any(matrix.volumes.users(pod.namespace, each) for each in claims)
-        return claims if in_use or exclusive(shape) else SKIP
+        return claims if in_use or shape.volumes.disks else SKIP
 
     def _for_one_pod(self, shape: Shape) -> tuple[str, ...]:
         found = ((name, self._storage.claim(shape.namespace, name)) for name in dict.fromkeys(shape.volumes.claims))
@@ -72,10 +70,10 @@ class VolumeRestrictions:
         length = matrix.size if rows is None else len(rows)
         in_use = any(use.users(shape.namespace, each) for each in state)
         bits: Ints = np.full(length, _IN_USE if in_use else 0, np.int64)
-        disks = exclusive(shape)
+        disks = shape.volumes.disks
         if disks:
             for i, row in enumerate(range(matrix.size) if rows is None else rows.tolist()):
-                if any(clash(disks, exclusive(each.shape)) for each in use.on(row).values()):
+                if any(disks.clash(each.shape.volumes.disks) for each in use.on(row).values()):
                     bits[i] = _NO_DISK
         return bits
 
@@ -86,7 +84,7 @@ class VolumeRestrictions:
         own = wakers.claim_wakers(shape, events.ADD, ephemeral=False)
         if any(self._storage.claim(shape.namespace, each) is None for each in shape.volumes.claims):
             return own
-        frees = FreesVolume(shape.namespace, frozenset(shape.volumes.claims), shape.number, exclusive(shape))
+        frees = FreesVolume(shape.namespace, frozenset(shape.volumes.claims), shape.number, shape.volumes.disks)
         return (*own, *events.on(events.POD, events.DELETE, guard=frees), *events.on(events.NODE, events.ADD))
 
 
@@ -109,36 +107,4 @@ class FreesVolume:
         gone = event.old
         if not isinstance(gone, Pod) or gone.namespace != self._namespace:
             return False
-        return not self._claims.isdisjoint(gone.shape.volumes.claims) or clash(self._disks, exclusive(gone.shape))
-
-
-def exclusive(shape: Shape) -> Disks:
-    return tuple(each for each in shape.volumes.inline if each[0] in _SAME)
-
-
-def clash(wanted_disks: Disks, used: Disks) -> bool:
-    return any(
-        kind == other_kind and _SAME[kind](disk, other) for kind, disk in wanted_disks for other_kind, other in used
-    )
-
-
-def _unless_both_read(same: Callable[[Object, Object], bool]) -> Callable[[Object, Object], bool]:
-    return lambda one, other: same(one, other) and not (one.get("readOnly") and other.get("readOnly"))
-
-
-def _equal(field: str) -> Callable[[Object, Object], bool]:
-    return lambda one, other: one.get(field) == other.get(field)
-
-
-def _same_rbd_image(one: Object, other: Object) -> bool:
-    shared = not set(one.get("monitors") or ()).isdisjoint(other.get("monitors") or ())
-    return shared and all(one.get(field) == other.get(field) for field in ("pool", "image"))
-
-
-_SAME: Final[Mapping[str, Callable[[Object, Object], bool]]] = {
-    "gcePersistentDisk": _unless_both_read(_equal("pdName")),
-    "awsElasticBlockStore": _equal("volumeID"),
-    "iscsi": _unless_both_read(_equal("iqn")),
-    "rbd": _unless_both_read(_same_rbd_image),
-}
-"""By kind, whether two disks are the same one, and cannot be used together."""
+        return not self._claims.isdisjoint(gone.shape.volumes.claims) or self._disks.clash(gone.shape.volumes.disks)

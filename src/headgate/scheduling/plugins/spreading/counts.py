@@ -16,8 +16,10 @@ from headgate.kube.labels import Selector
 from headgate.scheduling.changes import Change
 from headgate.scheduling.columns import Ints, Rows
 from headgate.scheduling.nodes import NodeMatrix
+from headgate.scheduling.plugins.spreading.domains import Eligible
 from headgate.scheduling.plugins.spreading.rules import Rules
 from headgate.scheduling.pod import Pod
+from headgate.scheduling.shape import Shape
 
 _REMEMBERED: Final = 1000
 
@@ -73,7 +75,7 @@ class Counted(Protocol):
     def add(self, row: int, sign: int, /) -> list[int] | None:
         """A pod came or went; returns the rows that it makes a difference to, ``None`` if they are many."""
 
-    def read(self, rows: Rows, /) -> None:
+    def read(self, eligible: Eligible, /) -> None:
         """Look at nodes that changed, and sum up anew."""
 
 
@@ -83,7 +85,9 @@ C = TypeVar("C", bound=Counted)
 class Spread(Generic[C]):
     """The constraints of one kind for one shape: a state that follows changes (``scheduling/contract.py``)."""
 
-    def __init__(self, matrix: NodeMatrix) -> None:
+    def __init__(self, rules: Rules, shape: Shape, matrix: NodeMatrix) -> None:
+        self._rules = rules
+        self._shape = shape
         self._matrix = matrix
         self._constraints: Sequence[C] = ()
         self._tallies: Sequence[Tally] = ()
@@ -102,7 +106,7 @@ class Spread(Generic[C]):
                 return ()
             self._unread.add(row)
             return None
-        moved = [each for each in self._tallies if each.counts(pod)]
+        moved = {each for each in self._tallies if each.counts(pod)}
         if not moved:
             return ()
         for tally in moved:
@@ -123,6 +127,10 @@ class Spread(Generic[C]):
             return False
         unread = np.fromiter(self._unread, np.intp, count=len(self._unread))
         self._unread.clear()
+        eligible = self._eligible(unread)
         for each in self._constraints:
-            each.read(unread)
+            each.read(eligible)
         return True
+
+    def _eligible(self, rows: Rows | None) -> Eligible:
+        return Eligible(self._rules, self._shape, self._matrix, rows)

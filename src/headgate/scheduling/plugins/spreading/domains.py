@@ -2,7 +2,8 @@
 
 Equal values of a label are one domain. Not all nodes count: those that lack one of the pod's topology keys do not, nor
 do those that the constraint's policies leave out, and neither do the pods there. When nodes change, sums are made anew,
-once, however many of them did; pods that come and go are added where they are.
+once, however many of them did; pods that come and go are added where they are. What all constraints of a pod ask of
+nodes alike is found once for all of them (:class:`Eligible`): a pod may state any number of constraints.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from headgate.scheduling.columns import Ints, Rows
-from headgate.scheduling.labels import ABSENT, Mask
+from headgate.scheduling.labels import ABSENT, LabelColumn, Mask
 from headgate.scheduling.nodes import NodeMatrix
 from headgate.scheduling.parts import SpreadConstraint
 from headgate.scheduling.plugins.spreading.rules import Rules
@@ -23,13 +24,40 @@ _MANY: Final = 4
 """One in so many rows: looking at all rows is then as well."""
 
 
+class Eligible:
+    """Which of some rows (``None``: all) may count by what does not differ between the constraints of one pod."""
+
+    def __init__(self, rules: Rules, shape: Shape, matrix: NodeMatrix, rows: Rows | None) -> None:
+        self._shape = shape
+        self._matrix = matrix
+        self.rows = rows
+        self.needs_all_keys = rules.needs_all_keys
+        self.where: slice | Rows = slice(0, matrix.size) if rows is None else rows
+        self._labelled: Mask = matrix.is_node[self.where].copy()
+        if rules.needs_all_keys:
+            for key in dict.fromkeys(each.topology_key for each in rules.constraints):
+                self._labelled &= matrix.labels.column(key).ids[self.where] != ABSENT
+        self._by_policies: dict[tuple[bool, bool], Mask] = {}
+
+    def under(self, constraint: SpreadConstraint) -> Mask:
+        """Nodes with all topology keys that the constraint's policies leave in. The mask is shared."""
+        policies = (constraint.honours_node_affinity, constraint.honours_node_taints)
+        found = self._by_policies.get(policies)
+        if found is None:
+            found = self._labelled.copy()
+            if constraint.honours_node_affinity:
+                found &= self._matrix.labels.required(self._shape.required, self.rows, self._matrix.size)
+            if constraint.honours_node_taints:
+                found &= repelled(self._shape, self._matrix, self.rows) == 0
+            self._by_policies[policies] = found
+        return found
+
+
 class Domains:
     """The domains of one constraint. ``ids`` are those of the label column, kept here because the matrix is ahead."""
 
-    def __init__(self, constraint: SpreadConstraint, rules: Rules, shape: Shape, matrix: NodeMatrix) -> None:
+    def __init__(self, constraint: SpreadConstraint, matrix: NodeMatrix) -> None:
         self._constraint = constraint
-        self._rules = rules
-        self._shape = shape
         self._matrix = matrix
         capacity = matrix.capacity
         self.ids: Rows = np.full(capacity, ABSENT, np.intp)
@@ -39,27 +67,19 @@ class Domains:
         self.is_domain: Mask = np.zeros(0, np.bool_)
         """Of the numbers of domains, those that a counted row has."""
         self._rows_in: Ints = np.zeros(0, np.int64)
+        self._column: LabelColumn | None = None
 
-    def read(self, rows: Rows | None, on_row: Ints) -> None:
+    def read(self, eligible: Eligible, on_row: Ints) -> None:
         """Look at nodes anew, and sum up."""
-        matrix, constraint = self._matrix, self._constraint
-        size = matrix.size
-        where = slice(0, size) if rows is None else rows
-        column = matrix.labels.column(constraint.topology_key)
+        where = eligible.where
+        column = self._matrix.labels.column(self._constraint.topology_key)
         ids = column.ids[where]
-        if not self._rules.needs_all_keys:
+        if not eligible.needs_all_keys:
+            self._column = column  # the number that it gives to the empty value has to stay
             # Where keys may be missing, all nodes that lack one are a domain together: that of the empty value.
             ids = np.where(ids == ABSENT, column.number(""), ids)
-        counted = matrix.is_node[where] & (ids != ABSENT)
-        if self._rules.needs_all_keys:
-            for other in self._rules.constraints:
-                counted &= matrix.labels.column(other.topology_key).ids[where] != ABSENT
-        if constraint.honours_node_affinity:
-            counted &= matrix.labels.required(self._shape.required, rows, size)
-        if constraint.honours_node_taints:
-            counted &= repelled(self._shape, matrix, rows) == 0
         self.ids[where] = ids
-        self.counted[where] = counted
+        self.counted[where] = eligible.under(self._constraint) & (ids != ABSENT)
         self._sum_up(on_row, len(column.values))
 
     def _sum_up(self, on_row: Ints, length: int) -> None:

@@ -15,7 +15,7 @@ from headgate.scheduling.columns import Ints, Rows
 from headgate.scheduling.nodes import NodeMatrix
 from headgate.scheduling.parts import SpreadConstraint
 from headgate.scheduling.plugins.spreading.counts import Spread, Tally, tallies
-from headgate.scheduling.plugins.spreading.domains import Domains
+from headgate.scheduling.plugins.spreading.domains import Domains, Eligible
 from headgate.scheduling.plugins.spreading.rules import Rules
 from headgate.scheduling.shape import Shape
 
@@ -27,10 +27,11 @@ class HardSpread(Spread["Limit"]):
     """All hard constraints of one shape."""
 
     def __init__(self, rules: Rules, shape: Shape, matrix: NodeMatrix) -> None:
-        super().__init__(matrix)
+        super().__init__(rules, shape, matrix)
+        eligible = self._eligible(None)
         self._carry(
             [
-                Limit(each, Domains(each, rules, shape, matrix), tally, is_member=each.selector.matches(rules.labels))
+                Limit(each, Domains(each, matrix), tally, eligible, is_member=each.selector.matches(rules.labels))
                 for each, tally in zip(rules.constraints, tallies(rules, matrix), strict=True)
             ]
         )
@@ -49,7 +50,9 @@ class HardSpread(Spread["Limit"]):
 class Limit:
     """One constraint: how many pods a domain may have, and which domains have too many."""
 
-    def __init__(self, constraint: SpreadConstraint, domains: Domains, tally: Tally, *, is_member: bool) -> None:
+    def __init__(
+        self, constraint: SpreadConstraint, domains: Domains, tally: Tally, eligible: Eligible, *, is_member: bool
+    ) -> None:
         self.tally = tally
         self._domains = domains
         self._skew = constraint.max_skew - is_member
@@ -60,14 +63,14 @@ class Limit:
         self._is_enough = False
         """Whether there are as many domains as were asked for; else an empty one is taken to be there."""
         self._verdict: Ints = np.zeros(0, np.int64)
-        self.read(None)
+        self.read(eligible)
 
     def verdict_at(self, where: slice | Rows) -> Ints:
         # A row without the label has id -1, which reads the last place of the table.
         return self._verdict.take(self._domains.ids[where])
 
-    def read(self, rows: Rows | None, /) -> None:
-        self._domains.read(rows, self.tally.on_row)
+    def read(self, eligible: Eligible, /) -> None:
+        self._domains.read(eligible, self.tally.on_row)
         self._find_least()
         self._judge()
 

@@ -19,7 +19,7 @@ from headgate.scheduling.labels import ABSENT, Ids, Mask
 from headgate.scheduling.nodes import NodeMatrix
 from headgate.scheduling.parts import SpreadConstraint
 from headgate.scheduling.plugins.spreading.counts import Spread, Tally, tallies
-from headgate.scheduling.plugins.spreading.domains import Domains
+from headgate.scheduling.plugins.spreading.domains import Domains, Eligible
 from headgate.scheduling.plugins.spreading.rules import HOSTNAME, Rules
 from headgate.scheduling.shape import Shape
 
@@ -37,9 +37,7 @@ class SoftSpread(Spread["Wish"]):
     """
 
     def __init__(self, rules: Rules, shape: Shape, matrix: NodeMatrix) -> None:
-        super().__init__(matrix)
-        self._rules = rules
-        self._shape = shape
+        super().__init__(rules, shape, matrix)
         self._feasible: Mask = np.zeros(0, np.bool_)
 
     def see(self, mask: Mask, /) -> bool:
@@ -62,9 +60,10 @@ class SoftSpread(Spread["Wish"]):
     def _settle(self) -> None:
         """Count for the first time, or look at nodes that changed."""
         if not self._constraints:
+            eligible = self._eligible(None)
             self._carry(
                 [
-                    Wish(each, self._rules, self._shape, self._matrix, tally)
+                    Wish(each, self._matrix, tally, eligible)
                     for each, tally in zip(self._rules.constraints, tallies(self._rules, self._matrix), strict=True)
                 ]
             )
@@ -85,25 +84,23 @@ class SoftSpread(Spread["Wish"]):
 class Wish:
     """One constraint."""
 
-    def __init__(
-        self, constraint: SpreadConstraint, rules: Rules, shape: Shape, matrix: NodeMatrix, tally: Tally
-    ) -> None:
+    def __init__(self, constraint: SpreadConstraint, matrix: NodeMatrix, tally: Tally, eligible: Eligible) -> None:
         self.tally = tally
         self._matrix = matrix
         self._key = constraint.topology_key
         self._tolerance = float(constraint.max_skew - 1)
         self._weight = 0.0
-        self._fills_blanks = not rules.needs_all_keys  # then rows without the label have a domain, but no score
-        self._domains = None if self._key == HOSTNAME else Domains(constraint, rules, shape, matrix)
+        self._fills_blanks = not eligible.needs_all_keys  # then rows without the label have a domain, but no score
+        self._domains = None if self._key == HOSTNAME else Domains(constraint, matrix)
         self.labelled: Mask = np.zeros(matrix.capacity, np.bool_)
-        self.read(None)
+        self.read(eligible)
 
-    def read(self, rows: Rows | None, /) -> None:
-        where = slice(0, self._matrix.size) if rows is None else rows
+    def read(self, eligible: Eligible, /) -> None:
+        where = eligible.where
         ids: Ids = self._matrix.labels.column(self._key).ids[where]
         self.labelled[where] = ids != ABSENT
         if self._domains is not None:
-            self._domains.read(rows, self.tally.on_row)
+            self._domains.read(eligible, self.tally.on_row)
 
     def add(self, row: int, sign: int, /) -> list[int] | None:
         domains = self._domains
