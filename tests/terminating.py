@@ -137,6 +137,32 @@ class TerminatingCluster:
         self.scheduler.object_applied(QUEUES, self.queues[name], self.now_s)
         self.settle()
 
+    def set_group(self, group: Object) -> None:
+        """Create or change a PodGroup."""
+        self.groups[group["metadata"]["name"]] = group
+        self.scheduler.object_applied(POD_GROUPS, group, self.now_s)
+        self.settle()
+
+    def remove_group(self, name: str) -> None:
+        del self.groups[name]
+        self.scheduler.object_removed(POD_GROUPS, "default", name, self.now_s)
+        self.settle()
+
+    def move(self, name: str, group: str) -> None:
+        """A pod is given the name of another group, or of none."""
+        annotations = dict(self.pods[name]["metadata"]["annotations"])
+        annotations.pop(GROUP_NAMES[0], None)
+        self.pods[name]["metadata"]["annotations"] = {**annotations, **({GROUP_NAMES[0]: group} if group else {})}
+        self._show(name)
+        self.settle()
+
+    def resize(self, name: str, cpu: int) -> None:
+        container = self.pods[name]["spec"]["containers"][0]
+        container["resources"] = {"requests": {"cpu": str(cpu)}}
+        self.pods[name]["metadata"]["generation"] += 1
+        self._show(name)
+        self.settle()
+
     # Time
 
     def run(self, for_s: float) -> None:

@@ -255,6 +255,28 @@ class SlowQueues:
         ]
         return min(fitting)[1:] if fitting else None
 
+    def can_start(self, name: str) -> bool:
+        """Whether those of a group that may be tried are enough for what is missing to its minimum on nodes."""
+        if name not in self.groups:
+            return False
+        states = [pod.state() for pod in self.members(name)]
+        return (
+            sum(state in ("allocated", "done", "reserved", "resting") for state in states) >= self.groups[name].minimum
+        )
+
+    def end_short(self) -> list[str]:
+        """Where nothing fits, members of groups that are not whole lose what they were promised; who did."""
+        lost = []
+        for pod in self.pods.values():
+            name = pod.task.group
+            if name and pod.state() in PROMISED:
+                resting = sum(each.state() == "resting" for each in self.members(name))
+                if name not in self.groups or self.ready(name) + resting < self.groups[name].minimum:
+                    lost.append(pod)
+        for pod in lost:
+            pod.take_back()
+        return [pod.task.uid for pod in lost]
+
     def let_grow(self) -> list[str]:
         """Where nothing fits, the oldest that asks for more takes from younger ones that do; who lost a promise."""
         growing = sorted((pod for pod in self.pods.values() if pod.state() == "growing"), key=promise_key)

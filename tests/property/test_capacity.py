@@ -276,8 +276,11 @@ class World:
             assert slow.next_grant() is None
 
     def let_grow(self) -> None:
-        if self.slow.next_grant() is None:
-            for uid in self.slow.let_grow():
+        while self.slow.next_grant() is None:
+            lost = self.slow.end_short() or self.slow.let_grow()
+            if not lost:
+                break
+            for uid in lost:
                 self.granted.pop(uid, None)
 
     def pop(self) -> None:
@@ -322,6 +325,9 @@ class World:
             if uid in lost:
                 assert held is not None
                 assert held.why is Why.LOST_TURN
+            elif pod.state() == "reserved" and pod.task.group and not slow.can_start(pod.task.group):
+                assert held is not None
+                assert held.why is (Why.GANG_SHORT if pod.task.group in slow.groups else Why.NO_GROUP)
             else:
                 assert (held is None) == (pod.state() in ("allocated", "reserved", "gone", "done")), held
 

@@ -3,8 +3,10 @@
 After every step the API's own objects are looked at, by adding up. A pod with a share of its queue and no node says
 ``Unschedulable`` if and only if it would not fit when the terminating pods that have time left are gone, beside all
 pods that stay and all as important ones that were promised the node; else it waits with a nominated node where it does
-fit. A gang does so whole. No grant lifts a queue over its limit, no pod that is first in its queue waits behind
-promises of lower priority that have no node, and no pod has to go where taking such promises back would do.
+fit. A gang does so whole; one that cannot start, since its minimum was raised, its PodGroup is gone, or its pods left,
+has no promise, no nominated node and no ``Unschedulable``. No grant lifts a queue over its limit, no pod that is first
+in its queue waits behind promises of lower priority that have no node, and no pod has to go where taking such promises
+back would do.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from headgate.capacity.names import GROUP_NAMES, OPT_IN, STAMP
+from headgate.capacity.stamp import Stamp, read_stamp
 from headgate.kube.timestamps import parse_time
 from headgate.scheduling.effects import Effect, Preempt
 from headgate.scheduling.leaving import LATE_S, WAITING_FOR_ROOM
@@ -55,6 +58,27 @@ class Judged(TerminatingCluster):
         if name in self.pods:
             self.delete(name, grace_s=grace_s, stops_after_s=stops_after_s)
 
+    def set_minimum(self, group: str, minimum: int) -> None:
+        """0: the PodGroup is deleted."""
+        if minimum:
+            self.set_group(a_group(group, minimum))
+        elif group in self.groups:
+            self.remove_group(group)
+
+    def regroup(self, name: str, group: str) -> None:
+        """Only pods that ask for as much as those of gangs do."""
+        if name in self.pods and cpu_of(self.pods[name]) == 2 and "nodeSelector" not in self.pods[name]["spec"]:
+            self.pods[name]["spec"]["priority"] = 1
+            self.move(name, group)
+
+    def change_size(self, name: str, cpu: int) -> None:
+        if name in self.pods and not group_of(self.pods[name]) and not node_of(self.pods[name]):
+            self.resize(name, cpu)
+
+    def minimum(self, group: str) -> int:
+        """0: there is no such group."""
+        return int(self.groups[group]["spec"]["minMember"]) if group in self.groups else 0
+
     def cordon(self, name: str, cordoned: bool) -> None:
         self.change_node(name, cpu=str(self.sizes[name]), cordoned=cordoned)
 
@@ -72,11 +96,11 @@ class Judged(TerminatingCluster):
     # What the API shows
 
     def used(self, queue: str) -> int:
-        return sum(cpu_of(each) for each in self.pods.values() if queue_of(each) == queue and holds(each))
+        return sum(share_of(each) for each in self.pods.values() if place_of(each) == queue and holds(each))
 
     def _lift(self, name: str, stamp: str) -> list[Effect]:
         said = super()._lift(name, stamp)
-        queue = queue_of(self.pods[name])
+        queue = place_of(self.pods[name])
         assert self.used(queue) <= self.limits[queue], f"{name} lifts {queue} to {self.used(queue)}"
         return said
 
@@ -84,18 +108,18 @@ class Judged(TerminatingCluster):
         wire = self.pods[effect.pod.name]
         if not holds(wire) and is_opted_in(wire):
             queue, asked = queue_of(wire), cpu_of(wire)
-            idle = sum(cpu_of(each) for unit in self.idle_below(wire) for each in unit)
+            idle = sum(share_of(each) for unit in self.idle_below(wire) for each in unit)
             assert self.used(queue) - idle + asked > self.limits[queue], f"{names} need not go for {effect.pod.name}"
         super()._preempt(effect, names)
 
     def idle_below(self, wire: Object) -> Iterator[list[Object]]:
         """Promises of the same queue that have no node and lower priority; of a gang all of them or none."""
-        held = [each for each in self.pods.values() if queue_of(each) == queue_of(wire) and holds(each)]
+        held = [each for each in self.pods.values() if place_of(each) == queue_of(wire) and holds(each)]
         units: dict[str, list[Object]] = {}
         for each in held:
             units.setdefault(group_of(each) or each["metadata"]["name"], []).append(each)
         for key, unit in units.items():
-            gang_is_placed = key in GANGS and sum(bool(node_of(each)) for each in unit) >= GANGS[key]
+            gang_is_placed = key in GANGS and sum(bool(node_of(each)) for each in unit) >= self.minimum(key)
             parts = [[each] for each in unit] if gang_is_placed else [unit]
             for part in parts:
                 is_lower = max(priority_of(each) for each in unit) < priority_of(wire)
@@ -112,12 +136,25 @@ class Judged(TerminatingCluster):
     def check(self) -> None:
         self.run(LONGEST_BACKOFF_S)
         for name, wire in self.pods.items():
+            if group_of(wire) and not node_of(wire) and is_opted_in(wire):
+                self._check_can_start(name, wire)
             if not node_of(wire) and STAMP in wire["metadata"]["annotations"]:
                 self._check_gang(group_of(wire)) if group_of(wire) else self._check_single(name, wire)
             elif not node_of(wire) and is_opted_in(wire) and not group_of(wire):
                 self._check_waits(name, wire)
 
+    def _check_can_start(self, name: str, wire: Object) -> None:
+        alive = [each for each in self.pods.values() if group_of(each) == group_of(wire) and not is_leaving(each)]
+        minimum = self.minimum(group_of(wire))
+        if not minimum or sum(bool(node_of(each)) or is_let_in(each) for each in alive) < minimum:
+            assert not self.promise(name), f"{name} keeps {self.promise(name)}, and its gang cannot start"
+            assert self.reason(name) not in ("Unschedulable", WAITING_FOR_ROOM), f"{name}: {self.reason(name)}"
+            assert STAMP not in wire["metadata"]["annotations"], f"{name} keeps its share, and its gang cannot start"
+
     def _check_single(self, name: str, wire: Object) -> None:
+        if cpu_of(wire) > share_of(wire):
+            assert self.reason(name) == "WaitingForQueue", f"{name} asks for more, and says {self.reason(name)!r}"
+            return
         fits = [node for node in self.sizes if self._fits(node, [wire], [wire])]
         if self.reason(name) == WAITING_FOR_ROOM:
             assert self.promise(name) in fits, f"{name} waits for {self.promise(name)!r}, and fits on {fits}"
@@ -129,9 +166,11 @@ class Judged(TerminatingCluster):
         """Its pods ask for the same and are equally important, so to give them nodes one by one is as good as any."""
         alive = [each for each in self.pods.values() if group_of(each) == group and not is_leaving(each)]
         promised = [each for each in alive if STAMP in each["metadata"]["annotations"] and not node_of(each)]
-        least = GANGS[group] - sum(bool(node_of(each)) for each in alive)
+        least = self.minimum(group) - sum(bool(node_of(each)) for each in alive)
         if not promised or len(promised) < least or least <= 0:
             return
+        if any(not is_opted_in(each) and not node_of(each) for each in alive):
+            return  # it may be one of those that wait, or not, as its queue has room for it
         reasons = {self.reason(each["metadata"]["name"]) for each in promised}
         if any(self.promise(each["metadata"]["name"]) for each in promised) and WAITING_FOR_ROOM not in reasons:
             return
@@ -161,7 +200,7 @@ class Judged(TerminatingCluster):
 
     def _check_waits(self, name: str, wire: Object) -> None:
         if self.scheduler.queues.position(wire["metadata"]["uid"]) == 0:
-            idle = sum(cpu_of(each) for unit in self.idle_below(wire) for each in unit)
+            idle = sum(share_of(each) for unit in self.idle_below(wire) for each in unit)
             queue = queue_of(wire)
             fits = self.used(queue) - idle + cpu_of(wire) <= self.limits[queue]
             assert not idle or not fits, f"{name} waits behind promises that have no node"
@@ -177,6 +216,27 @@ def node_of(wire: Object) -> str:
 
 def queue_of(wire: Object) -> str:
     return str(wire["metadata"]["annotations"]["scheduling.volcano.sh/queue-name"])
+
+
+def stamp_of(wire: Object) -> Stamp | None:
+    return read_stamp(wire["metadata"]["annotations"].get(STAMP), wire["metadata"]["uid"])
+
+
+def share_of(wire: Object) -> int:
+    """What a pod counts with: on a node what it asks for, before that what it was promised."""
+    stamp = stamp_of(wire)
+    return cpu_of(wire) if node_of(wire) or stamp is None else stamp.requests["cpu"] // 1000
+
+
+def place_of(wire: Object) -> str:
+    """The queue in which it counts."""
+    stamp = stamp_of(wire)
+    return queue_of(wire) if stamp is None else stamp.queue
+
+
+def is_let_in(wire: Object) -> bool:
+    """Pods that did not opt in have no stamp, and are granted something whenever they are tried."""
+    return STAMP in wire["metadata"]["annotations"] or not is_opted_in(wire)
 
 
 def group_of(wire: Object) -> str:
@@ -217,6 +277,9 @@ STEPS: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
         st.sampled_from([0.0, 14.0, 60.0, float("inf"), float("inf")]),
     ),
     "pass_time": st.tuples(st.sampled_from([1.0, 20.0, 70.0])),
+    "set_minimum": st.tuples(st.sampled_from(list(GANGS)), st.integers(0, 3)),
+    "regroup": st.tuples(NAMES, st.sampled_from(["", *GANGS])),
+    "change_size": st.tuples(NAMES, st.integers(1, 4)),
     "cordon": st.tuples(st.sampled_from(list(NODES)), st.booleans()),
     "restart": st.just(()),
 }

@@ -10,6 +10,7 @@ import msgspec
 
 from headgate.capacity import growing, verdicts
 from headgate.capacity.book import Book
+from headgate.capacity.record import PROMISED
 from headgate.kube.timestamps import format_micro_time
 
 
@@ -33,7 +34,7 @@ def admit(book: Book, now_s: float, most: int) -> list[Grant]:
     while left > 0:
         first = book.grants.first()
         if first is None:
-            if growing.settle(book):
+            if _take_back_of_short_gangs(book) or growing.settle(book):
                 continue
             break
         queue, unit = first
@@ -62,6 +63,19 @@ def _take_back(book: Book) -> None:
         for record, why in zip(lost, whys, strict=True):
             book.take_back(record, why)
         book.settle_all()
+
+
+def _take_back_of_short_gangs(book: Book) -> bool:
+    """Where nothing more can be granted, a gang that is not whole will not become so now: what its members without a
+    node were promised ends. Whether there was such a promise."""
+    short = list(book.short.values())
+    for gang in short:
+        why = verdicts.why_short(gang)
+        for record in list(gang.members.values()):
+            if record.standing in PROMISED:
+                book.take_back(record, why)
+    book.settle_all()
+    return bool(short)
 
 
 def _let_groups_in(book: Book) -> None:

@@ -55,7 +55,9 @@ class Book:
         self.moved: dict[str, None] = {}  # pods that count in another queue than before
         self.growing: dict[str, Record] = {}  # pods that were promised something and ask for more
         self.withdrawn: dict[str, None] = {}  # pods whose promise was taken back
-        self.regrouped: dict[str, None] = {}  # pods that belong to another group than before, or to none
+        self.regrouped: dict[str, None] = {}  # pods whose group, or whose requests, are others than before
+        self.respecified: dict[tuple[str, str], None] = {}  # groups whose object or members are others than before
+        self.short: dict[tuple[str, str], Gang] = {}  # groups with promises that are not whole
         self.entered: dict[tuple[str, str], None] = {}
         self.on_nodes: dict[str, dict[str, Record]] = {}  # by queue: pods that have a node
         self.ranks: dict[str, Counter[int]] = {}  # by queue: how many of them have which priority
@@ -242,6 +244,8 @@ class Book:
             self._leave_queue(gang)
             self._follow(gang.key[0], gang.key, follows=False)
             self.entered.pop(gang.key, None)
+            self.respecified.pop(gang.key, None)
+            self.short.pop(gang.key, None)
             self.gangs.pop(gang.key, None)
 
     def _leave_queue(self, gang: Gang) -> None:
@@ -298,8 +302,26 @@ class Book:
         self.ledger.change(gang.place, Column.ELASTIC, beyond, +1)
         gang.posted = (gang.place, left, beyond)
         self._stand_in_line(gang)
+        self._judge(gang)
         for line in self.lines:
             line.rekey(gang)
+
+    def _judge(self, gang: Gang) -> None:
+        """Whether what its members were promised is of use: they are tried only if they are enough, and a promise of a
+        group that is not whole ends with the next admission step unless that makes it whole."""
+        is_whole = gang.is_whole if self.order.is_atomic else gang.is_sound
+        if gang.has_promises and not is_whole:
+            self.short[gang.key] = gang
+        else:
+            self.short.pop(gang.key, None)
+        if gang.is_short is not gang.was_short:
+            gang.was_short = gang.is_short
+            self.respecified[gang.key] = None
+        could_start, gang.could_start = gang.could_start, not gang.counts.get(Standing.RESERVED) or gang.can_start
+        if could_start is not gang.could_start:
+            for uid, record in gang.members.items():
+                if record.standing is Standing.RESERVED:
+                    self.stir(uid)
 
     def is_in(self, gang: Gang) -> bool:
         """Whether the group need not wait for its least resources, or not any more: the API says so, it holds

@@ -22,6 +22,7 @@ LEAST_MINIMUM: Final = 1
 _THERE: Final = (Standing.ALLOCATED, Standing.SUCCEEDED)
 _HOLDING: Final = (Standing.ALLOCATED, *PROMISED)
 _READY: Final = (*_HOLDING, Standing.SUCCEEDED)
+_TRIABLE: Final = (Standing.RESERVED, Standing.RESTING)
 
 
 class PodGroup(msgspec.Struct, frozen=True):
@@ -76,6 +77,7 @@ class Gang:
 
     __slots__ = (
         "asks_in",
+        "could_start",
         "counts",
         "entry",
         "foreign",
@@ -93,6 +95,7 @@ class Gang:
         "task_key",
         "waiting",
         "was_in",
+        "was_short",
     )
 
     def __init__(self, namespace: str, name: str, task_key: Callable[[Task], Any]) -> None:
@@ -100,7 +103,9 @@ class Gang:
         self.task_key = task_key
         self.spec: PodGroup | None = None
         self.let_in = False
+        self.could_start = True  # as its members were last told
         self.was_in = False  # as the status of the group was last told
+        self.was_short = False  # as its members were last told
         self.members: dict[str, Record] = {}
         self.waiting: Heap[str] = Heap()
         self.counts: dict[Standing, int] = {}
@@ -162,6 +167,42 @@ class Gang:
         there = sum(self.counts.get(each, 0) for each in _THERE)
         least_of = self._lacking_roles(_THERE)
         return max(self.minimum - there, sum(least_of.values()), 0), {role: n for role, n in least_of.items() if n}
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether its object is there, and can be counted with."""
+        return self.spec is not None and not self.spec.problem
+
+    @property
+    def can_start(self) -> bool:
+        """Whether those that may be tried are enough for what is missing to the minimum on nodes."""
+        if not self.is_sound:
+            return False
+        least, least_of = self.lacks_on_nodes()
+        return self.triable >= least and all(
+            sum(self.roles.get((each, role), 0) for each in _TRIABLE) >= lacking for role, lacking in least_of.items()
+        )
+
+    @property
+    def triable(self) -> int:
+        """Members without a node that may be tried, or ask for it by themselves when they are about to be."""
+        return sum(self.counts.get(each, 0) for each in _TRIABLE)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its minimum is on nodes, promised, or done. Members that gave a tentative grant back are not missed:
+        they ask for it whenever they are about to be tried."""
+        return self.is_sound and self.lacks <= self.counts.get(Standing.RESTING, 0)
+
+    @property
+    def is_short(self) -> bool:
+        """Whether more pods have to be created before its minimum can be had."""
+        return self.existing < self.minimum and self.lacks > 0
+
+    @property
+    def has_promises(self) -> bool:
+        """Whether members without a node were promised something."""
+        return any(self.counts.get(each, 0) for each in PROMISED)
 
     @property
     def existing(self) -> int:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+import msgspec
+
 from headgate.capacity.book import Book
 from headgate.capacity.groups import Gang, PodGroup, read_group
 from headgate.capacity.names import DEFAULT, QUEUE_NAME
@@ -65,9 +67,11 @@ class Intake:
             self._book.forget_if_empty(gang)
 
     def _respecify(self, gang: Gang, group: PodGroup | None) -> None:
-        book = self._book
+        book, before = self._book, gang.spec
         gang.spec = group
         book.mark(gang)
+        if before is None or group is None or msgspec.structs.replace(before, phase=group.phase) != group:
+            book.respecified[gang.key] = None
 
     def apply_namespace(self, wire: Wire) -> None:
         metadata = wire.get("metadata")
@@ -106,6 +110,8 @@ class Intake:
             self._join(record)
             book.settle(record)
         elif record.task != task:
+            if record.task.requests != task.requests:
+                book.regrouped[task.uid] = None
             book.lift(record)
             record.hear(task)
             left = self._rejoin(record)
@@ -118,6 +124,8 @@ class Intake:
         if task.group:
             record.gang = self._book.gang(task.namespace, task.group)
             record.gang.members[task.uid] = record
+            if record.is_bound:
+                self._book.respecified[record.gang.key] = None
 
     def _rejoin(self, record: Record) -> Gang | None:
         """Follow what the pod says of its group now; the group that it left, if so."""
@@ -127,7 +135,10 @@ class Intake:
         if left is not None:
             del left.members[task.uid]
             record.gang = None
+            self._book.respecified[left.key] = None
         self._join(record)
+        if record.gang is not None:
+            self._book.respecified[record.gang.key] = None
         self._book.regrouped[task.uid] = None
         return left
 

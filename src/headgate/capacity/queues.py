@@ -22,7 +22,7 @@ from headgate.capacity.line import Line
 from headgate.capacity.names import ROOT
 from headgate.capacity.order import created_s_of, share_of
 from headgate.capacity.queue import Amounts
-from headgate.capacity.record import IN_LINE, PROMISED, Standing
+from headgate.capacity.record import IN_LINE, PROMISED, WITHOUT_QUESTION, Standing
 from headgate.capacity.room import Room
 from headgate.capacity.settings import DEFAULTS, Settings
 from headgate.capacity.stamp import Stamp
@@ -173,9 +173,16 @@ class Queues:
         return record is not None and stamp.at in record.withdrawn
 
     def regrouped(self) -> list[str]:
-        """Pods that belong to another group than before, or to none, since this was last asked."""
-        found, self._book.regrouped = list(self._book.regrouped), {}
-        return found
+        """Pods about which everything has to be decided anew, since something changed after this was last asked: their
+        group, its object or its other members, or their requests. Pods with a node are not among them."""
+        book = self._book
+        book.settle_all()
+        found, book.regrouped = book.regrouped, {}
+        respecified, book.respecified = book.respecified, {}
+        for key in respecified:
+            gang = book.gangs.get(key)
+            found.update(dict.fromkeys(() if gang is None else gang.members))
+        return [uid for uid in found if book.records[uid].standing not in WITHOUT_QUESTION]
 
     def moved(self) -> list[str]:
         """Pods that count in another queue than before, since this was last asked."""

@@ -38,6 +38,8 @@ _STAMPS_SHOWN: Final = 7
 PROMISED: Final = (Standing.RESERVED, Standing.GROWING)
 IN_LINE: Final = (Standing.WAITING, Standing.GROWING)
 """Those that a grant would let go on."""
+WITHOUT_QUESTION: Final = (Standing.ALLOCATED, Standing.SUCCEEDED, Standing.GONE)
+"""Those that need no node any more."""
 
 
 class Record:

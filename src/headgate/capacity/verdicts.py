@@ -23,6 +23,8 @@ def find_reason(book: Book, record: Record) -> Held | None:
     if record.is_retracting and standing in PROMISED:
         text = f"its share of queue {queue}, for which no node was found, goes to a pod of higher priority"
         return held_by(Why.TAKEN_BACK, queue, text)
+    if standing is Standing.RESERVED and record.gang is not None and not record.gang.can_start:
+        return _find_in_group(record.gang, queue) or held_by(Why.GANG_SHORT, queue, _too_few(record.gang))
     if standing in HELD or standing in (Standing.GONE, Standing.SUCCEEDED):
         return None
     if standing is Standing.FOREIGN:
@@ -70,10 +72,26 @@ def _find_in_group(gang: Gang, queue: str) -> Held | None:
         return held_by(Why.NO_GROUP, queue, f"its PodGroup {name} does not exist")
     if gang.spec.problem:
         return held_by(Why.INVALID, queue, f"its PodGroup {name} cannot be counted with: {gang.spec.problem}")
-    if gang.lacks and gang.existing < gang.minimum:
+    if gang.is_short:
         there, needed = gang.existing, gang.minimum
         return held_by(Why.GANG_SHORT, queue, f"its PodGroup {name} has {there} pods and needs {needed}")
     return None
+
+
+def _too_few(gang: Gang) -> str:
+    least, _ = gang.lacks_on_nodes()
+    return f"its PodGroup {gang.key[1]} lacks {least} pods on nodes, and only {gang.triable} of them may be tried now"
+
+
+def why_short(gang: Gang) -> str:
+    """In words, why what its members were promised is taken back."""
+    name = gang.key[1]
+    what = f"its PodGroup {name} does not exist"
+    if gang.spec is not None:
+        what = (
+            gang.spec.problem or f"{gang.ready} of the {gang.minimum} pods that its PodGroup {name} needs had a share"
+        )
+    return f"what it was promised was taken back: {what}"
 
 
 def find_in_queue(book: Book, queue: str) -> Held | None:

@@ -28,7 +28,7 @@ from headgate.scheduling.lifting import Lifts
 from headgate.scheduling.pod import Pod
 from headgate.scheduling.queue import SchedulingQueue
 from headgate.scheduling.queue_metrics import QueueMetrics
-from headgate.scheduling.queued import Where
+from headgate.scheduling.queued import Queued, Where
 from headgate.scheduling.tasks import task_of
 from headgate.waiting.heap import Heap
 
@@ -136,7 +136,8 @@ class Admitting:
                 effects += self._promise(uid, grant.queue, now_s)
         for uid in self.queues.stirred():
             effects += self._stir(uid, now_s)
-        self._queue.activate(self.queues.regrouped(), now_s)
+        for uid in self.queues.regrouped():
+            effects += self._judge_again(uid, now_s)
         return effects
 
     def _withdrawn(self, uid: str) -> Iterator[Effect]:
@@ -190,7 +191,30 @@ class Admitting:
             self._queue.event(events.of_queue_gate(events.GRANTED, uid), now_s)
             return
         self._queue.activate([uid], now_s)
-        if was_visible and queued.where is Where.GATED:
+        if was_visible or self._is_shortage(queued.pod):
+            yield from self._hide(queued)
+
+    def _judge_again(self, uid: str, now_s: float) -> Iterator[Effect]:
+        """What the last decision about the pod was based on has changed: it is tried if it may be, without any wait; if
+        not, its condition says why as of now."""
+        queued = self._queue.get(uid)
+        if queued is None:
+            return
+        was_visible = queued.where is not Where.GATED
+        self._queue.activate([uid], now_s)
+        if was_visible or self._is_shortage(queued.pod) or self._said.reason(queued.pod) == WAITING_FOR_QUEUE:
+            yield from self._hide(queued)
+
+    def _is_shortage(self, pod: Pod) -> bool:
+        """Whether the pod was told, or is to be told, that it has no node, or none yet; or a node is kept for it."""
+        if pod.uid in self._unsaid or self._queue.nominations.node_of(pod.uid) is not None:
+            return True
+        return self._said.reason(pod) in (conditions.UNSCHEDULABLE, conditions.WAITING_FOR_TERMINATING_PODS)
+
+    def _hide(self, queued: Queued[Pod]) -> Iterator[Effect]:
+        """A pod that may not be tried keeps no room from others, and does not look like a shortage."""
+        if queued.where is Where.GATED:
+            self.hold_back(queued.pod)
             self._queue.nominate(queued.pod, "")
             yield from self._said.promised(queued.pod, "")
             yield from self.tell(queued.pod)

@@ -321,6 +321,10 @@ class Attempts:
         """The node, or the time that pods on it have to end, changed: pods that wait for room there look again."""
         self._look_again(self._queue.nominations.on_node(node_name), now_s)
 
+    def resized(self, pod: Pod, now_s: float) -> None:
+        """A pod that has no node asks for something else than before: the room that it waits for may not be enough."""
+        self._look_again([pod], now_s)
+
     def leaves_its_group(self, uid: str) -> None:
         """A pod of a group goes: the others may wait in vain. They look again with the next step, once for all."""
         queued = self._queue.get(uid)
@@ -335,7 +339,7 @@ class Attempts:
             self._look_again([each.pod for each in queued if each is not None], now_s)
 
     def _look_again(self, pods: Iterable[Pod], now_s: float) -> None:
-        waiting = [each.uid for each in pods if self._conditions.reason(each) == WAITING_FOR_ROOM]
+        waiting = [each.uid for each in pods if self._awaits_room(each)]
         self._queue.activate(waiting, now_s)
 
     def terminates(self, pod: Pod, now_s: float) -> None:

@@ -215,10 +215,12 @@ class Scheduler:
             self.queue.add(pod, now_s)
             (self._notices if pod.gates else self._exposed).waits(pod.uid, now_s)
         else:
-            had = known.pod.gates
+            before = known.pod
             self.queue.update(pod, now_s)
-            if had != pod.gates:
+            if before.gates != pod.gates:
                 self._owed += self._retold(pod.uid)
+            if before.shape.requests != pod.shape.requests and pod.scheduler_name not in self.names_by_queues:
+                self._attempts.resized(pod, now_s)
         if confirmed:
             self._owed += self._attempts.ungated(pod.uid, now_s)
 
@@ -271,8 +273,8 @@ class Scheduler:
         """Try up to so many pods that may be tried now; fewer if there are no more, or if after one of them the caller
         says that it is enough."""
         effects, self._owed = self._owed, []
-        self._attempts.look_again_in_groups(now_s)
         effects += self._admitting.step(now_s)
+        self._attempts.look_again_in_groups(now_s)
         effects += self._due(now_s)
         for _ in range(most):
             queued = self.queue.pop(now_s)
