@@ -76,7 +76,7 @@ class Cluster:
 
     def pod(self, name: str, **fields: Any) -> Object:
         """``group``, ``queue``, ``role``, ``node``, ``phase``, ``gates``, ``admitted`` (a queue), ``unschedulable``,
-        ``leaving``, ``cpu``; what is not named stays as it was."""
+        ``reason`` (of the condition), ``leaving``, ``cpu``; what is not named stays as it was."""
         told = {**self.pods.get(name, {"uid": f"p{next(self._uids)}", "phase": "Pending", "cpu": 1000}), **fields}
         self.pods[name] = told
         self.engine.task_applied(_task(name, told))
@@ -182,7 +182,8 @@ def _stamp(told: Object) -> Stamp:
 
 
 def _pod(name: str, told: Object) -> Object:
-    unschedulable = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    reason = told.get("reason") or ("Unschedulable" if told.get("unschedulable") else "")
+    scheduled = {"type": "PodScheduled", "status": "False", "reason": reason}
     metadata = {"name": name, "namespace": NAMESPACE, "uid": told["uid"], "annotations": _annotations(told)}
     return {
         "metadata": {**metadata, **({"deletionTimestamp": "2026-01-01T00:00:00Z"} if told.get("leaving") else {})},
@@ -191,7 +192,7 @@ def _pod(name: str, told: Object) -> Object:
             "nodeName": told.get("node", ""),
             "schedulingGates": [{"name": each} for each in told.get("gates", ())],
         },
-        "status": {"phase": told["phase"], "conditions": [unschedulable] if told.get("unschedulable") else []},
+        "status": {"phase": told["phase"], "conditions": [scheduled] if reason else []},
     }
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from headgate.capacity.names import GATE, GROUP_NAMES, STAMP, TASK_SPEC
-from headgate.capacity.phases import Counts, Doing
+from headgate.capacity.phases import WAITING_FOR_QUEUE, Counts, Doing
 from headgate.capacity.stamp import read_stamp
 from headgate.kube.conditions import POD_SCHEDULED, UNSCHEDULABLE
 
@@ -31,7 +31,7 @@ _ENDED: Final = {"Succeeded": Doing.SUCCEEDED, "Failed": Doing.FAILED}
 
 class Member(msgspec.Struct, frozen=True, gc=False):
     """``group``: the PodGroup in the pod's namespace; empty for a pod of its own. ``is_admitted``: its queue let it
-    in. ``is_gated``: our gate is all that holds it."""
+    in. ``waits_for_queue``: our gate is all that holds it, or it has none and was told to wait for its queue."""
 
     uid: str
     namespace: str
@@ -42,7 +42,7 @@ class Member(msgspec.Struct, frozen=True, gc=False):
     doing: Doing = Doing.PENDING
     is_unschedulable: bool = False
     is_admitted: bool = False
-    is_gated: bool = False
+    waits_for_queue: bool = False
 
 
 def read_member(wire: Mapping[str, Any]) -> Member | None:
@@ -71,16 +71,16 @@ def _read(wire: Mapping[str, Any]) -> Member:
         group=next((str(annotations[each]) for each in GROUP_NAMES if annotations.get(each)), ""),
         role=str(annotations.get(TASK_SPEC) or ""),
         doing=doing,
-        is_unschedulable=doing is Doing.PENDING and not gates and _was_told(status.get("conditions") or ()),
+        is_unschedulable=doing is Doing.PENDING and not gates and _was_told(status, UNSCHEDULABLE),
         is_admitted=read_stamp(annotations.get(STAMP), str(metadata["uid"])) is not None,
-        is_gated=gates == [GATE],
+        waits_for_queue=gates == [GATE] or (not gates and _was_told(status, WAITING_FOR_QUEUE)),
     )
 
 
-def _was_told(conditions: Iterable[Mapping[str, Any]]) -> bool:
+def _was_told(status: Mapping[str, Any], reason: str) -> bool:
     return any(
-        each.get("type") == POD_SCHEDULED and each.get("status") == "False" and each.get("reason") == UNSCHEDULABLE
-        for each in conditions
+        each.get("type") == POD_SCHEDULED and each.get("status") == "False" and each.get("reason") == reason
+        for each in status.get("conditions") or ()
     )
 
 

@@ -351,7 +351,7 @@ class Reporting:
             roles,
             problem=self._books.problems().get(f"podgroup/{key[1]}/{key[2]}", ""),
             refusal=None if refusal is None else (str(refusal.why.value), refusal.message),
-            waits_for=queue if pending and all(each.is_gated for each in pending) else "",
+            waits_for=queue if pending and all(each.waits_for_queue for each in pending) else "",
         )
         wanted = reports.group_status(
             found.status,

@@ -160,3 +160,17 @@ def test_hostile_objects_do_not_stop_the_reporter() -> None:
     cluster.pod("a", queue="blue", node="n1", phase="Running")
     cluster.run()
     assert cluster.status("blue")["allocated"] == {"cpu": "1"}
+
+
+def test_a_group_waits_for_its_queue_though_some_of_its_pods_have_no_gate() -> None:
+    """What those were promised was taken back, since the group was not whole."""
+    cluster = started()
+    cluster.queue("blue", capability={"cpu": "4"})
+    cluster.group("g", queue="blue", minMember=3)
+    for name in ("a", "b"):
+        cluster.pod(name, group="g", reason="WaitingForQueue")
+    cluster.run()
+    assert cluster.said("g") == {"Unschedulable": "NotEnoughTasks"}
+    cluster.pod("c", group="g", gates=[GATE], cpu=9000)
+    cluster.run()
+    assert cluster.said("g") == {"Scheduled": "WaitingForQueue"}
