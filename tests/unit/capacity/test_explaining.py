@@ -182,7 +182,7 @@ def test_a_pod_that_waits_for_terminating_pods_waits_for_its_node_and_not_for_it
 def test_a_promised_pod_whose_gang_is_not_whole_is_told_what_is_missing_though_it_still_says_unschedulable() -> None:
     promised = stamped(a_task("g1", 1, group="g", queue="b"), "b")
     said = a_pod("g1", condition={"reason": "Unschedulable", "message": "0/4 nodes are available"})
-    about = told(House(*TREE, a_group("g", 2, queue="b"), promised), said)
+    about = told(House(*TREE, a_group("g", "b", 2), promised), said)
     (hold,) = about.holds
     assert (hold.kind, hold.why, hold.text) == ("group", "NotEnoughTasks", "its PodGroup g has 1 pods and needs 2")
     about = told(House(*TREE, promised), said)
