@@ -63,7 +63,7 @@ async def _start_autoscaler(plan: Plan, served: Served, stack: contextlib.AsyncE
 
 async def _start_controllers(plan: Plan, served: Served, stack: contextlib.AsyncExitStack) -> None:
     authority, transport = served.certificates.ca.read_text(), served.client(USER_AGENT)
-    keep(stack, keep_controlling(authority, transport, plan.features, plan.patience))
+    keep(stack, keep_controlling(authority, transport, plan.features, served.meters, plan.patience))
 
 
 async def _start_quota(plan: Plan, served: Served, stack: contextlib.AsyncExitStack) -> None:

@@ -12,6 +12,7 @@ from headgate.cli.logs import log_options
 from headgate.cli.plugins import Found, find_plugins
 from headgate.cli.scheduler_config import Wrong, read_configuration
 from headgate.kube.errors import FieldErrors, invalid
+from headgate.scheduling import plugin_methods
 from headgate.scheduling.configuration.values import Configuration, ForeignArgs, Profile
 
 
@@ -58,7 +59,7 @@ def check(file: Path) -> None:
         click.echo(f"remark: {problem}", err=True)
     configuration = read_configuration(text, found.registry, ("headgate",))
     if isinstance(configuration, Configuration):
-        wrong = [Wrong(each) for each in _wrong_foreign_args(configuration, found)]
+        wrong = [Wrong(each) for each in _wrong_foreign_plugins(configuration, found)]
         if not wrong:
             _show(configuration)
             return
@@ -68,18 +69,21 @@ def check(file: Path) -> None:
     sys.exit(1)
 
 
-def _wrong_foreign_args(configuration: Configuration, found: Found) -> FieldErrors:
-    """Plugins from elsewhere judge their arguments themselves, when they are made."""
+def _wrong_foreign_plugins(configuration: Configuration, found: Found) -> FieldErrors:
+    """Plugins from elsewhere judge their arguments themselves, when they are made; their methods are checked here."""
     errors: FieldErrors = []
     for i, profile in enumerate(configuration.profiles):
         for name, args in profile.args.items():
             if not isinstance(args, ForeignArgs):
                 continue
             try:
-                found.builders[name](args.given)
+                plugin = found.builders[name](args.given)
             except Exception as error:  # whatever a stranger's class does with arguments that it does not like
                 at = f"profiles[{i}].pluginConfig[{name}].args"
                 errors.append(invalid(at, dict(args.given), str(error) or type(error).__name__))
+                continue
+            at = f"profiles[{i}].plugins[{name}]"
+            errors += [invalid(at, found.registry[name].origin, each) for each in plugin_methods.problems(plugin, name)]
     return errors
 
 

@@ -102,10 +102,11 @@ def draw() -> str:
 
 
 async def keep_controlling(
-    authority: str, transport: Transport, features: Features, patience: Patience = DEFAULT
+    authority: str, transport: Transport, features: Features, meters: Meters, patience: Patience = DEFAULT
 ) -> None:
     """Runs controllers until it is cancelled."""
-    await keep_running(functools.partial(make_controllers, authority, features, patience), transport)
+    make = functools.partial(make_controllers, authority, features, patience)
+    await keep_running(make, transport, failed=meters.failures_of("controllers"))
 
 
 async def keep_quota(transport: Transport, features: Features, jobs: JobSettings, meters: Meters) -> None:
@@ -114,7 +115,8 @@ async def keep_quota(transport: Transport, features: Features, jobs: JobSettings
     pods_ready = None if patience is None else PodsReady(timeout_s=patience, recovery_timeout_s=patience)
     settings = Settings(honours_gates=features.admission_gated_by, pods_ready=pods_ready)
     try:
-        await keep_running(lambda: [Quota(settings, meters.quota)], transport)
+        failed = meters.failures_of("quota")
+        await keep_running(lambda: [Quota(settings, meters.quota)], transport, failed=failed)
     finally:
         meters.quota.detach()
 
@@ -129,16 +131,16 @@ async def keep_jobs(transport: Transport, features: Features, settings: JobSetti
         return [ManagedJobs(features, settings, meters.jobs), *pods, *recovery]
 
     try:
-        await keep_running(make, transport)
+        await keep_running(make, transport, failed=meters.failures_of("jobs"))
     finally:
         meters.jobs.begin()
 
 
 async def stand_and_control(
-    authority: str, transport: Transport, features: Features, say: Callable[[str], None]
+    authority: str, transport: Transport, features: Features, meters: Meters, say: Callable[[str], None]
 ) -> None:
     """Controls while it is elected."""
-    await _stand(LEASE, transport, lambda fenced: keep_controlling(authority, fenced, features), say)
+    await _stand(LEASE, transport, lambda fenced: keep_controlling(authority, fenced, features, meters), say)
 
 
 async def stand_for_quota(

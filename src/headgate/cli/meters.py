@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -36,6 +37,10 @@ class Meters:
         self.board = Board()
         self.quota = QuotaMetrics(time.perf_counter, f"headgate-{headgate.__version__}")
         self.jobs = JobMetrics()
+
+    def failures_of(self, component: str) -> Callable[[BaseException], None]:
+        """To be told whenever the component failed and starts again: health shows it if that is a loop."""
+        return functools.partial(self.board.restarts.failed, component)
 
     def show_quota(self) -> None:
         self.board.add(self.quota.page)

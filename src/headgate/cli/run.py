@@ -234,7 +234,7 @@ async def _run(order: Order) -> str:
             working.append(asyncio.create_task(serving_them))
         if "controllers" in order.components:
             click.echo(f"headgate runs the workload controllers on {order.access.server}")
-            working.append(asyncio.create_task(_control(order, transport)))
+            working.append(asyncio.create_task(_control(order, transport, meters)))
         if "quota" in order.components:
             click.echo(f"headgate gives quota to workloads on {order.access.server}")
             meters.show_quota()
@@ -287,12 +287,12 @@ async def _work(order: Order, transport: Transport, board: Board) -> str:
     return ""
 
 
-async def _control(order: Order, transport: Transport) -> str:
+async def _control(order: Order, transport: Transport, meters: Meters) -> str:
     authority = authority_of(order.access)
     if order.configuration.leader_election.leader_elect:
-        await stand_and_control(authority, transport, order.features, click.echo)
+        await stand_and_control(authority, transport, order.features, meters, click.echo)
     else:
-        await keep_controlling(authority, transport, order.features)
+        await keep_controlling(authority, transport, order.features, meters)
     return ""
 
 

@@ -13,6 +13,7 @@ from headgate.cli.plugins import Build, Found, find_plugins
 from headgate.cli.scheduler_config import read_configuration
 from headgate.jobs.names import MANAGED, POD_SET_LABEL, QUEUE_NAME
 from headgate.kube.features import Features
+from headgate.scheduling import plugin_methods
 from headgate.scheduling.admitting import Queueing
 from headgate.scheduling.cluster import Cluster
 from headgate.scheduling.configuration.parsing import parse_configuration
@@ -64,7 +65,7 @@ def maker(
 ) -> Make | str:
     """Makes schedulers of this configuration, each with plugins of its own; a text if a plugin will not be made.
     ``day`` tells seconds since 1970; ``spared`` and ``all_wait``: see ``scheduling/leaving.py``."""
-    makers: dict[str, Maker] = {**MAKERS, **{name: _foreign(build) for name, build in found.builders.items()}}
+    makers: dict[str, Maker] = {**MAKERS, **{name: _foreign(name, build) for name, build in found.builders.items()}}
     readiness = features.pod_scheduling_readiness
     makers["SchedulingGates"] = lambda args, cluster: SchedulingGates(enabled=readiness)
     queueing = Queueing(features.queue_allocation_gate, day)
@@ -92,9 +93,13 @@ def _featured(configuration: Configuration, features: Features) -> Configuration
     return replace(configuration, profiles=tuple(profiles))
 
 
-def _foreign(build: Build) -> Maker:
+def _foreign(name: str, build: Build) -> Maker:
     def made(args: Mapping[str, Any], cluster: Cluster) -> Any:
-        return build(args)
+        plugin = build(args)
+        found = plugin_methods.problems(plugin, name)
+        if found:
+            raise ValueError(f"plugin {name}: {'; '.join(found)}")
+        return plugin
 
     return made
 

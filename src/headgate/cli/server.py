@@ -97,6 +97,7 @@ async def serve(plan: Plan, sock: socket.socket, say: Say, stack: contextlib.Asy
     stack.push_async_callback(committer.close)
     stack.push_async_callback(endpoint.close)
     served = Served(endpoint, store, credentials, certificates)
+    api.health.add("components", served.meters.board.restarts.problem)
     if api.keeps_quota:
         quota.recount(api, timestamps.format_time(time.time()))
         try:

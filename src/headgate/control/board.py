@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from headgate.control.health.answers import Answers, Check, Page
+from headgate.control.health.restarts import Restarts
 from headgate.kube.exposition import CONTENT_TYPE
 from headgate.scheduling.scheduler import Scheduler
 
@@ -26,6 +27,7 @@ class Works(Protocol):
 
 class Board:
     def __init__(self) -> None:
+        self.restarts = Restarts()
         self._works: Works | None = None
         self._pages: list[Callable[[], bytes]] = []
 
@@ -38,7 +40,7 @@ class Board:
 
     def answers(self, further: Mapping[str, Check] | None = None) -> Answers:
         """``further``: what else in this process has to be well for it to be ready."""
-        alive = {"ping": _fine}
+        alive: dict[str, Check] = {"ping": _fine, "restarts": self.restarts.problem}
         ready = {**alive, "informer-sync": self._synced, **(further or {})}
         return Answers(
             {"/livez": alive, "/healthz": alive, "/readyz": ready},

@@ -55,14 +55,20 @@ _BREATH_S: Final = 0.25
 
 
 async def keep_running(
-    make: Callable[[], Sequence[Controller]], transport: Transport, *, sleep: Sleep = asyncio.sleep
+    make: Callable[[], Sequence[Controller]],
+    transport: Transport,
+    *,
+    sleep: Sleep = asyncio.sleep,
+    failed: Callable[[BaseException], None] = lambda broken: None,
 ) -> None:
-    """Runs controllers until it is cancelled. Should they fail as a whole, new ones start, that know nothing yet."""
+    """Runs controllers until it is cancelled. Should they fail as a whole, ``failed`` is told, and new ones start, that
+    know nothing yet."""
     while True:
         try:
             await Controllers(make(), transport, sleep=sleep).run()
-        except Exception:
+        except Exception as broken:
             _log.exception("controllers: they failed, and start again")
+            failed(broken)
         await sleep(_RESTART_S)
 
 

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import msgspec
 
-from headgate.scheduling import events
-from headgate.scheduling.contract import Pending, Rejection, Releases, Wait
+from headgate.scheduling import events, plugin_answers
+from headgate.scheduling.contract import Failed, Pending, Rejection, Releases, Wait
 from headgate.scheduling.effects import Bind, Effect, Prepare, Write
 from headgate.scheduling.events import Event
 from headgate.scheduling.meters import (
@@ -70,10 +70,6 @@ class Way(msgspec.Struct, eq=False):
     stage: Stage = Stage.PERMIT
     holders: dict[str, float] = {}
     retries: int = 0
-
-
-class _Raised(Rejection, frozen=True):
-    """What a plugin that raised is taken to have said."""
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -143,7 +139,7 @@ class Bindings:
         for plugin in team.around["permit"]:
             if not isinstance(plugin, Releases):
                 continue
-            for uid, rejection in dict(plugin.released()).items():
+            for uid, rejection in self._told_to_go(plugin).items():
                 way = self._ways.get(uid)
                 if way is None or way.stage is not Stage.PERMIT or plugin.name not in way.holders:
                     continue
@@ -156,6 +152,15 @@ class Bindings:
                     self._metrics.waited_for_permit(SUCCESS, now_s - way.since_s)
                     self._stop_waiting(uid)
                     yield from self._prepare(way, now_s)
+
+    def _told_to_go(self, plugin: Any) -> dict[str, Rejection | None]:
+        """What a Permit plugin says of pods that it holds. If the answer as a whole is wrong, it failed all of them."""
+        try:
+            found = plugin_answers.released(plugin.released())
+        except Exception as broken:
+            held = (uid for uid in self._permitting if plugin.name in self._ways[uid].holders)
+            return dict.fromkeys(held, _failed(plugin, "released", broken))
+        return {uid: _released(plugin, each) for uid, each in found.items()}
 
     def _prepare(self, way: Way, now_s: float) -> Iterator[Step]:
         writes: list[Write] = []
@@ -185,10 +190,13 @@ class Bindings:
         way.stage = Stage.AWAIT
         for plugin in way.team.awaited:
             found = self._asked(plugin, "awaited", way)
-            if isinstance(found, Pending):
+            timeout_s = _timeout(plugin) if isinstance(found, Pending) and is_first else 0.0
+            if isinstance(timeout_s, Failed):
+                found = timeout_s
+            elif isinstance(found, Pending):
                 self._awaiting.park(way.pod.uid, plugin.name, found.wakers, ())
                 if is_first:
-                    self._deadlines.put(way.pod.uid, now_s + plugin.timeout_s)
+                    self._deadlines.put(way.pod.uid, now_s + timeout_s)
                 return
             if found is not None:
                 why = f'running PreBind plugin "{plugin.name}": {found}' if isinstance(found, str) else found
@@ -269,7 +277,7 @@ class Bindings:
         self.end(way, arrived=False)
         if isinstance(why, str):
             return Failure(way, why)
-        return Failure(way, why.reason, () if isinstance(why, _Raised) else (why,))
+        return Failure(way, why.reason, () if isinstance(why, Failed) else (why,))
 
     def _drop(self, way: Way) -> None:
         self._ways.pop(way.pod.uid, None)
@@ -289,15 +297,15 @@ class Bindings:
         return found
 
     def _asked(self, plugin: Any, method: str, way: Way) -> Any:
-        """A plugin that raises has failed the pod, in its own name: nobody knows what would help, so time has to."""
+        """A plugin that raises, or whose answer is wrong, has failed the pod in its own name: it is tried again after
+        a backoff."""
         meter = self._watch(way.team).meter(plugin.name, _POINTS[method])
         began_s = meter.begin()
         status = SUCCESS
         try:
-            found = getattr(plugin, method)(way.pod, way.node_name)
+            found = _checked(plugin.name, method, getattr(plugin, method)(way.pod, way.node_name), way)
         except Exception as broken:
-            named = f'running plugin "{plugin.name}" ({method})'
-            found, status = _Raised(plugin.name, f"{named}: {type(broken).__name__}: {broken}"), ERROR
+            found, status = _failed(plugin, method, broken), ERROR
         if began_s is not None:
             meter.end(began_s, UNSCHEDULABLE if isinstance(found, Rejection) and status is SUCCESS else status)
         return found
@@ -305,3 +313,39 @@ class Bindings:
     def _written(self, plugin: Any, way: Way) -> Iterable[Write]:
         found = self._asked(plugin, "post_bind", way)
         return () if isinstance(found, Rejection) else found
+
+
+def _checked(plugin: str, method: str, found: Any, way: Way) -> Any:
+    match method:
+        case "reserve":
+            return plugin_answers.rejection(found, plugin)
+        case "unreserve":
+            return plugin_answers.nothing(found)
+        case "permit":
+            return plugin_answers.permission(found, plugin)
+        case "pre_bind":
+            return plugin_answers.pre_bound(found, plugin)
+        case "awaited":
+            return plugin_answers.awaited(found)
+        case "bind":
+            return plugin_answers.bound(found, way.pod, way.node_name)
+        case _:
+            return plugin_answers.writes(found)
+
+
+def _released(plugin: Any, found: Any) -> Rejection | None:
+    try:
+        return plugin_answers.rejection(found, plugin.name)
+    except Exception as broken:
+        return _failed(plugin, "released", broken)
+
+
+def _timeout(plugin: Any) -> float | Failed:
+    try:
+        return plugin_answers.seconds(plugin.timeout_s, "timeout_s")
+    except Exception as broken:
+        return _failed(plugin, "timeout_s", broken)
+
+
+def _failed(plugin: Any, method: str, broken: Exception) -> Failed:
+    return Failed(plugin.name, f'running plugin "{plugin.name}" ({method}): {type(broken).__name__}: {broken}')

@@ -7,10 +7,11 @@ Who watches the API and tells us is ``control/scheduler/``; which pod is where, 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Protocol, runtime_checkable
 
 from headgate.kube.resource import Resource
+from headgate.scheduling import plugin_answers
 from headgate.scheduling.budgets import Budgets
 from headgate.scheduling.events import Event
 from headgate.scheduling.leaving import Leaving
@@ -37,9 +38,16 @@ class Part(Protocol):
 
 
 class Cluster:
-    def __init__(self, capacity: int = 64, spared: Collection[str] = (), waiting: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        capacity: int = 64,
+        spared: Collection[str] = (),
+        waiting: Collection[str] = (),
+        report: Callable[[str], None] = lambda problem: None,
+    ) -> None:
         """Pods with a label in ``spared``, and pods of the schedulers in ``waiting``, are no shortage while room is
         being left (``leaving.py``)."""
+        self._report = report
         self.matrix = NodeMatrix(capacity)
         self.namespaces = Namespaces()
         self.budgets = Budgets()
@@ -74,7 +82,23 @@ class Cluster:
 
     def applied(self, resource: Resource, wire: Object) -> list[Event]:
         """An object is new, or changed."""
-        return [event for part in self._listeners[resource] for event in part.applied(resource, wire)]
+        return self._told(resource, lambda part: part.applied(resource, wire))
 
     def removed(self, resource: Resource, namespace: str, name: str) -> list[Event]:
-        return [event for part in self._listeners[resource] for event in part.removed(resource, namespace, name)]
+        return self._told(resource, lambda part: part.removed(resource, namespace, name))
+
+    def _told(self, resource: Resource, tell: Callable[[Part], Iterable[Event]]) -> list[Event]:
+        """A plugin that raises, or returns something else than events, keeps the other parts from nothing."""
+        found: list[Event] = []
+        for part in self._listeners[resource]:
+            if plugin_answers.is_built_in(part):
+                found += tell(part)
+                continue
+            try:
+                found += plugin_answers.happened(tell(part))
+            except Exception as broken:
+                name = getattr(part, "name", type(part).__name__)
+                self._report(
+                    f"plugin {name} failed on a change of {resource.plural}: {type(broken).__name__}: {broken}"
+                )
+        return found

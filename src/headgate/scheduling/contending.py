@@ -116,8 +116,11 @@ class Contending:
         for row, there in sorted(by_row.items()):
             name = matrix.node_of(there[0].uid)
             if name in outcome.resolvable:
-                with cycle.trial(pod, row) as trial:
-                    found = select_victims(there, _Quota(room, trial), budgets)
+                try:
+                    with cycle.trial(pod, row) as trial:
+                        found = select_victims(there, _Quota(room, trial), budgets)
+                except Exception:
+                    return None  # a plugin failed: it fails the pod's own attempt as well, which says so
                 if isinstance(found, Victims) and found.pods:
                     candidates[name] = found
         if not candidates:

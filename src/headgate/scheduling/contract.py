@@ -1,8 +1,9 @@
 """What a plugin is: one small protocol per extension point, and the words plugins and engines share.
 
 A plugin that turns a pod away says so with a :class:`Rejection`: its name, a reason for people, and what may change its
-mind. Who built the rejection is never asked again before one of those wakers comes up. A plugin that raises has
-rejected the pod with its own name (``queue.py``), so a broken plugin stops the pods it looks at, not the scheduler.
+mind. Who built the rejection is never asked again before one of those wakers comes up. A plugin that raises, or whose
+answer is of another type than is said here (``plugin_answers.py``), has rejected the pod with its own name, so a broken
+plugin stops the pods it looks at, not the scheduler.
 """
 
 from __future__ import annotations
@@ -36,6 +37,10 @@ class Rejection(msgspec.Struct, frozen=True):
     pending: bool = False
     expires: bool = True
     look_again_s: float | None = None
+
+
+class Failed(Rejection, frozen=True):
+    """Stands for the answer of a plugin that raised, or that returned what is no answer (``plugin_answers.py``)."""
 
 
 class PreEnqueue(Protocol):
@@ -120,7 +125,8 @@ class Plugin(Protocol):
 
 @runtime_checkable
 class PreFilter(Plugin, Protocol):
-    """Looks at a pod before any node: what it returns, if none of the above, is the state for its filter.
+    """Looks at a pod before any node: what it returns, if none of the above, is the state for its filter. A state is no
+    bool and no text, which would be taken for a verdict; a plugin without a filter has none.
 
     It serves all pods of the same shape and ``key``, now and later, so nothing else of the pod may be read, and a skip
     must not depend on the cluster (unless on its ``stamp``).

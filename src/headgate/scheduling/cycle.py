@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from headgate.scheduling import fit_error
+from headgate.scheduling import fit_error, plugin_answers
 from headgate.scheduling.changes import ChangeLog
 from headgate.scheduling.columns import Ints, Rows
 from headgate.scheduling.contract import (
@@ -39,7 +39,21 @@ from headgate.scheduling.meters import ERROR, POST_FILTER, SUCCESS, UNSCHEDULABL
 from headgate.scheduling.nodes import NodeIndex, NodeMatrix
 from headgate.scheduling.pod import Pod
 from headgate.scheduling.promised import PromisedRoom, Promises, signature
-from headgate.scheduling.question import PASSES, Orders, PluginFailed, Question, Refused, ask, filter_rows, score_rows
+from headgate.scheduling.question import (
+    PASSES,
+    Orders,
+    PluginFailed,
+    Question,
+    Refused,
+    ask,
+    filter_rows,
+    key_of,
+    normalized,
+    reasons_of,
+    scale_of,
+    score_rows,
+    stamp_of,
+)
 from headgate.scheduling.sampling import ALL, nodes_to_find, sample
 from headgate.scheduling.shape import Shape
 from headgate.scheduling.standing import Standing
@@ -93,7 +107,10 @@ class Cycle:
         if isinstance(outcome, Placement):
             self.matrix.assume(pod, NodeIndex(outcome.row))
         elif outcome.rejections and not outcome.is_error and not pod.shape.problem:
-            outcome = wait(outcome) or self._look_for_a_way_out(pod, outcome)
+            try:
+                outcome = wait(outcome) or self._look_for_a_way_out(pod, outcome)
+            except Exception as broken:
+                outcome = unplaced_by_error(broken)
         self._watch.end()
         return outcome
 
@@ -112,17 +129,16 @@ class Cycle:
             if isinstance(found, Question):
                 return self._decide_among_named(pod, found)
             return self._decide(pod, found)
-        except PluginFailed as failed:
-            return Unplaced(str(failed), (Rejection(failed.plugin, str(failed)),), is_error=True)
         except Exception as broken:
-            # Whatever else a plugin breaks must not stop the pods that it has nothing to do with.
-            self._standings = OrderedDict((key, each) for key, each in self._standings.items() if each is not found)
-            return Unplaced(f"scheduling failed: {broken!r}", is_error=True)
+            if not isinstance(broken, PluginFailed):
+                # Whatever else a plugin breaks must not stop the pods that it has nothing to do with.
+                self._standings = OrderedDict((key, each) for key, each in self._standings.items() if each is not found)
+            return unplaced_by_error(broken)
 
     def _key(self, pod: Pod) -> Hashable:
         key: Hashable = pod.shape
         for each in self._keyed:
-            own = each.key(pod)
+            own = key_of(each, pod)
             if own is not None:
                 key = (key, each.name, own)
         return key
@@ -201,7 +217,7 @@ class Cycle:
         """Which are rejected only for reasons that room would cure."""
         cured = np.zeros(len(order), np.bool_)
         for number, plugin in enumerate(self.lineup.filters):
-            mask = sum(1 << i for i, each in enumerate(plugin.reasons(shape)) if each.unresolvable)
+            mask = sum(1 << i for i, each in enumerate(reasons_of(plugin, shape)) if each.unresolvable)
             cured |= (order == number) & (bits & mask == 0)
         return cured
 
@@ -247,9 +263,7 @@ class Cycle:
                 state.see(feasible)
         for step in question.scores if len(left) > 1 else ():
             score = score_rows(step, shape, matrix, left)
-            if step.normalize is not None:
-                score = step.normalize.normalize(score, step.normalize.scale(score))
-            total += step.weight * score
+            total += step.weight * normalized(step, score, scale_of(step, score))
         return rows, order, bits, left, total
 
     def scores(self, pod: Pod) -> dict[str, int]:
@@ -293,7 +307,7 @@ class Cycle:
     def question(self, pod: Pod, /) -> tuple[Hashable, bool]:
         found = self._standing(pod)
         question = found.question if isinstance(found, Standing) else found
-        stamps = tuple(each.stamp(pod.shape, self.matrix) for each in self._stamped)
+        stamps = tuple(stamp_of(each, pod.shape, self.matrix) for each in self._stamped)
         return (self._key(pod), stamps), isinstance(question, Question) and bool(question.judges)
 
     @property
@@ -319,7 +333,12 @@ class Cycle:
 
     def _wakers(self, name: str, shape: Shape) -> tuple[Waker, ...]:
         plugin = self._by_name.get(name)
-        return plugin.wakers(shape) if isinstance(plugin, Wakes) else ()
+        if not isinstance(plugin, Wakes):
+            return ()
+        try:
+            return plugin_answers.wakers(plugin.wakers(shape))
+        except Exception as broken:
+            raise PluginFailed(name, "wakers", broken) from broken
 
     def _look_for_a_way_out(self, pod: Pod, unplaced: Unplaced) -> Unplaced:
         if not self.lineup.post_filters:
@@ -331,7 +350,9 @@ class Cycle:
             began_s = meter.begin()
             status = UNSCHEDULABLE
             try:
-                found = each.post_filter(pod, unplaced, self)
+                found = plugin_answers.post_filtered(each.post_filter(pod, unplaced, self))
+                if isinstance(found, Nominated) and self.matrix.row_of(found.node_name) is None:
+                    raise plugin_answers.WrongAnswer(f"nominated {found.node_name!r}, which is not a node")
             except Exception as broken:
                 found, status = str(PluginFailed(each.name, POST_FILTER, broken)), ERROR
             if began_s is not None:
@@ -346,3 +367,10 @@ class Cycle:
             texts.append(found.reason if isinstance(found, NoWay) else found)
         message = " ".join((unplaced.message, ", ".join(filter(None, texts)))).rstrip()
         return msgspec.structs.replace(unplaced, message=message, promise=promise)
+
+
+def unplaced_by_error(broken: Exception) -> Unplaced:
+    """A plugin failed: the pod is tried again after a backoff, and its condition names the plugin."""
+    if isinstance(broken, PluginFailed):
+        return Unplaced(str(broken), (Rejection(broken.plugin, str(broken)),), is_error=True)
+    return Unplaced(f"scheduling failed: {broken!r}", is_error=True)

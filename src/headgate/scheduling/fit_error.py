@@ -15,7 +15,9 @@ import numpy as np
 
 from headgate.scheduling.columns import Ints
 from headgate.scheduling.contract import Filter, Reason
-from headgate.scheduling.question import NO_NODE, PASSES, Orders
+from headgate.scheduling.meters import FILTER
+from headgate.scheduling.plugin_answers import WrongAnswer
+from headgate.scheduling.question import NO_NODE, PASSES, Orders, PluginFailed, reasons_of
 from headgate.scheduling.shape import Shape
 
 NO_NODES: Final = "no nodes available to schedule pods"
@@ -28,9 +30,12 @@ def count_reasons(filters: Sequence[Filter], shape: Shape, order: Orders, bits: 
         if number in (PASSES, NO_NODE):
             continue
         plugin = filters[number]
-        reasons = plugin.reasons(shape)
+        reasons = reasons_of(plugin, shape)
         counts: Counter[str] = Counter()
         for pattern, times in zip(*np.unique(bits[order == number], return_counts=True), strict=True):
+            if int(pattern) >> len(reasons):
+                told = f"returned {int(pattern)} for a node, which names a reason beyond its {len(reasons)} reasons"
+                raise PluginFailed(plugin.name, FILTER, WrongAnswer(told))
             for reason in reasons_in(reasons, int(pattern)):
                 counts[reason.text] += int(times)
         found[plugin.name] = counts

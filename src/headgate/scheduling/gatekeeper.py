@@ -1,7 +1,8 @@
 """Asks PreEnqueue plugins whether a pod may be tried: those of its profile, in order, until one says no.
 
 The plugin that holds the pod already is asked first, since as long as it does the others do not matter. A plugin that
-raises has turned the pod away, with its name. When pods are asked about, and where they then go, is ``queue.py``'s.
+raises, or that returns what is no answer (``plugin_answers.py``), has turned the pod away, with its name.
+When pods are asked about, and where they then go, is ``queue.py``'s.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from headgate.scheduling import events
-from headgate.scheduling.contract import PreEnqueue, Rejection
+from headgate.scheduling import events, plugin_answers
+from headgate.scheduling.contract import Failed, PreEnqueue, Rejection
 from headgate.scheduling.meters import ERROR, PRE_ENQUEUE, SUCCESS, Meter, Watch
 from headgate.scheduling.podlike import PodLike
 
@@ -47,11 +48,11 @@ class Gatekeeper:
 def _verdict(plugin: PreEnqueue, meter: Meter, pod: PodLike) -> Rejection | None:
     began_s = meter.begin()
     try:
-        rejection = plugin.pre_enqueue(pod)
+        rejection = plugin_answers.rejection(plugin.pre_enqueue(pod), plugin.name)
         status = SUCCESS if rejection is None else _REFUSED
     except Exception as error:
         # Its own change may mend it; so may time, if the plugin was at fault.
-        rejection = Rejection(plugin.name, f"{type(error).__name__}: {error}", events.own_update())
+        rejection = Failed(plugin.name, f"{type(error).__name__}: {error}", events.own_update())
         status = ERROR
     if began_s is not None:
         meter.end(began_s, status)

@@ -2,33 +2,39 @@
 
 :func:`ask` runs the plugins that look at a pod before any node; what remains is a :class:`Question` that can be put to
 any rows of the matrix, or a refusal. Answers are kept and carried along in ``scheduling/standing.py``. A plugin that
-raises ends the question with its name (:class:`PluginFailed`), caught in ``scheduling/cycle.py``.
+raises, or that returns what is no answer (``plugin_answers.py``), ends the question with its name
+(:class:`PluginFailed`), caught in ``scheduling/cycle.py``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from headgate.scheduling import plugin_answers
 from headgate.scheduling.columns import Ints, Rows
 from headgate.scheduling.contract import (
     READS_NODE,
     Filter,
     Follows,
+    Keyed,
     Lineup,
     Normalize,
     Only,
+    Plugin,
     Reason,
     Refusal,
     Score,
     SeesFeasible,
     Skip,
+    Stamped,
     State,
 )
+from headgate.scheduling.labels import Mask
 from headgate.scheduling.meters import (
     ERROR,
     FILTER,
@@ -46,6 +52,7 @@ from headgate.scheduling.pod import Pod
 from headgate.scheduling.shape import Shape
 
 Orders = NDArray[np.int8]
+T = TypeVar("T")
 
 PASSES: Final = 127
 """In place of a filter's number in its order: none of them rejects the node."""
@@ -67,6 +74,8 @@ class FilterStep(msgspec.Struct, frozen=True, eq=False):
     plugin: Filter
     state: State
     meter: Meter
+    is_checked: bool = False
+    """Whether its answers are checked: the plugin is not built in."""
 
 
 class ScoreStep(msgspec.Struct, frozen=True, eq=False):
@@ -75,6 +84,7 @@ class ScoreStep(msgspec.Struct, frozen=True, eq=False):
     state: State
     normalize: Normalize | None
     meter: Meter
+    is_checked: bool = False
 
 
 class Refused(msgspec.Struct, frozen=True):
@@ -113,11 +123,14 @@ def ask(pod: Pod, matrix: NodeMatrix, lineup: Lineup, watch: Watch) -> Question 
     names: frozenset[str] | None = None
     named_by: list[str] = []
     refused: Refused | None = None
+    filtering = {each.name for each in lineup.filters}
     for early in lineup.pre_filters:
         meter = watch.meter(early.name, PRE_FILTER)
         began_s = meter.begin()
         try:
             found = early.pre_filter(pod, matrix)
+            if not plugin_answers.is_built_in(early):
+                found = plugin_answers.pre_filtered(found, has_filter=early.name in filtering)
         except Exception as broken:
             raise _failed(meter, began_s, broken) from broken
         if began_s is not None:
@@ -138,7 +151,13 @@ def ask(pod: Pod, matrix: NodeMatrix, lineup: Lineup, watch: Watch) -> Question 
     if refused is not None:
         return refused
     filters = [
-        FilterStep(order, each, states.get(each.name), watch.meter(each.name, FILTER))
+        FilterStep(
+            order,
+            each,
+            states.get(each.name),
+            watch.meter(each.name, FILTER),
+            not plugin_answers.is_built_in(each),
+        )
         for order, each in enumerate(lineup.filters)
         if each.name not in skipped
     ]
@@ -160,11 +179,15 @@ def ask(pod: Pod, matrix: NodeMatrix, lineup: Lineup, watch: Watch) -> Question 
 
 def _score_steps(pod: Pod, matrix: NodeMatrix, lineup: Lineup, watch: Watch) -> list[ScoreStep]:
     states: dict[str, State] = {}
+    scoring = {each.name for each, _ in lineup.scores}
     for early in lineup.pre_scores:
         meter = watch.meter(early.name, PRE_SCORE)
         began_s = meter.begin()
         try:
-            found = states[early.name] = early.pre_score(pod, matrix)
+            found = early.pre_score(pod, matrix)
+            if not plugin_answers.is_built_in(early):
+                found = plugin_answers.state(found, has_reader=early.name in scoring)
+            states[early.name] = found
         except Exception as broken:
             raise _failed(meter, began_s, broken) from broken
         if began_s is not None:
@@ -176,6 +199,7 @@ def _score_steps(pod: Pod, matrix: NodeMatrix, lineup: Lineup, watch: Watch) -> 
             states.get(each.name),
             _normalizer(each),
             watch.meter(each.name, SCORE),
+            not plugin_answers.is_built_in(each),
         )
         for each, weight in lineup.scores
         if not isinstance(states.get(each.name), Skip)
@@ -204,6 +228,8 @@ def filter_rows(
         began_s = step.meter.begin()
         try:
             found = step.plugin.filter(shape, matrix, rows, step.state)
+            if step.is_checked:
+                found = plugin_answers.filtered(found, matrix.size if rows is None else len(rows))
         except Exception as broken:
             raise _failed(step.meter, began_s, broken) from broken
         if began_s is not None:
@@ -224,11 +250,58 @@ def score_rows(step: ScoreStep, shape: Shape, matrix: NodeMatrix, rows: Rows | N
     began_s = step.meter.begin()
     try:
         found = step.plugin.score(shape, matrix, rows, step.state)
+        if step.is_checked:
+            count = matrix.size if rows is None else len(rows)
+            here = matrix.is_node[: matrix.size] if rows is None else matrix.is_node[rows]
+            found = plugin_answers.scored(found, count, here if step.normalize is None else None)
     except Exception as broken:
         raise _failed(step.meter, began_s, broken) from broken
     if began_s is not None:
         step.meter.end(began_s, SUCCESS)
     return found
+
+
+def scale_of(step: ScoreStep, feasible: Ints) -> Hashable:
+    """What the plugin's scores are relative to; ``None`` if they are final."""
+    normalize = step.normalize
+    if normalize is None:
+        return None
+    if not step.is_checked:
+        return normalize.scale(feasible)
+    return _named(step.plugin, "scale", lambda: plugin_answers.hashable(normalize.scale(feasible)))
+
+
+def normalized(step: ScoreStep, raw: Ints, scale: Hashable, feasible: Mask | None = None) -> Ints:
+    """``feasible``: which of the rows are, if not all. Only those have to be in range, since only they are compared."""
+    normalize = step.normalize
+    if normalize is None:
+        return raw
+    if not step.is_checked:
+        return normalize.normalize(raw, scale)
+    among = np.ones(len(raw), np.bool_) if feasible is None else feasible
+    return _named(
+        step.plugin, "normalize", lambda: plugin_answers.scored(normalize.normalize(raw, scale), len(raw), among)
+    )
+
+
+def key_of(plugin: Keyed, pod: Pod) -> Hashable:
+    return _named(plugin, "key", lambda: plugin_answers.hashable(plugin.key(pod)))
+
+
+def stamp_of(plugin: Stamped, shape: Shape, matrix: NodeMatrix) -> Hashable:
+    return _named(plugin, "stamp", lambda: plugin_answers.hashable(plugin.stamp(shape, matrix)))
+
+
+def reasons_of(plugin: Filter, shape: Shape) -> Sequence[Reason]:
+    return _named(plugin, "reasons", lambda: plugin_answers.reasons(plugin.reasons(shape)))
+
+
+def _named(plugin: Plugin, method: str, ask: Callable[[], T]) -> T:
+    """What the plugin answers; its name goes with whatever is wrong."""
+    try:
+        return ask()
+    except Exception as broken:
+        raise PluginFailed(plugin.name, method, broken) from broken
 
 
 def _failed(meter: Meter, began_s: float | None, cause: Exception) -> PluginFailed:

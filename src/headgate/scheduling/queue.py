@@ -27,6 +27,7 @@ from headgate.scheduling.inflight import Flight, InFlight
 from headgate.scheduling.lanes import Lane, Lanes
 from headgate.scheduling.metrics import Metrics
 from headgate.scheduling.nominations import Nominations
+from headgate.scheduling.order_keys import OrderKeys
 from headgate.scheduling.queued import P, Queued, Where
 from headgate.waiting.lot import ParkingLot, Why
 from headgate.waiting.waker import stirred
@@ -66,7 +67,7 @@ class SchedulingQueue(Generic[P]):
         self.counters = Counters()
         self.gate_waits = metrics.gates
         self._gatekeeper = Gatekeeper(pre_enqueue, metrics.watch)
-        self._sort = sort
+        self._order = OrderKeys(sort)
         self._settings = settings
         self._owned = owned
         self._rule = BackoffRule(settings.initial_backoff_s, settings.max_backoff_s, settings.pop_from_backoff)
@@ -329,7 +330,9 @@ class SchedulingQueue(Generic[P]):
         return True
 
     def _gated(self, queued: Queued[P], label: str, now_s: float) -> bool:
-        queued.gating = self._gatekeeper.ask(queued.pod, queued.gating)
+        queued.gating = self._gatekeeper.ask(queued.pod, queued.gating) or self._order.failure(
+            queued.pod, queued.since_s
+        )
         if queued.gating is None:
             return False
         self._hold(queued, queued.gating.plugin)
@@ -379,7 +382,7 @@ class SchedulingQueue(Generic[P]):
         )
 
     def _key(self, queued: Queued[P]) -> tuple[Any, ...]:
-        return self._sort.order_key(queued.pod, queued.since_s)
+        return self._order.key(queued.pod, queued.since_s)
 
 
 def _helps(queued: Queued[Any], event: Event) -> bool:

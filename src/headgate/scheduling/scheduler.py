@@ -73,7 +73,7 @@ class Scheduler:
         self._day = queueing.day
         by_queues = {each.name: each.queues for each in configuration.profiles if each.queues is not None}
         names = [each.name for each in configuration.profiles]
-        self.cluster = Cluster(spared=spared, waiting=names if all_wait else by_queues)
+        self.cluster = Cluster(spared=spared, waiting=names if all_wait else by_queues, report=report)
         queues, lifts = Queues(next(iter(by_queues.values()), SETTINGS)), Lifts()
         allocation = QueueAllocation(queues, lifts, enabled=queueing.enabled)
         self.teams: dict[str, Team] = {

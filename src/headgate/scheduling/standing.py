@@ -21,7 +21,17 @@ from headgate.scheduling.contract import Follows, Stamped, State, Unplaced
 from headgate.scheduling.labels import Mask
 from headgate.scheduling.nodes import NodeMatrix
 from headgate.scheduling.promised import Denials
-from headgate.scheduling.question import PASSES, Orders, Question, ScoreStep, filter_rows, score_rows
+from headgate.scheduling.question import (
+    PASSES,
+    Orders,
+    Question,
+    ScoreStep,
+    filter_rows,
+    normalized,
+    scale_of,
+    score_rows,
+    stamp_of,
+)
 from headgate.scheduling.verdicts import Verdicts
 
 _LARGE_PART: Final = 4  # when more than one in so many rows changed, all are asked about
@@ -74,7 +84,7 @@ class Standing:
         self._look(None, None, {id(state): None for state in self.question.followers})
 
     def _current_stamp(self) -> tuple[Hashable, ...]:
-        return tuple([each.stamp(self.question.shape, self._matrix) for each in self._stamped])
+        return tuple([stamp_of(each, self.question.shape, self._matrix) for each in self._stamped])
 
     def _rank_names(self) -> None:
         self._layout = self._matrix.layout
@@ -198,7 +208,8 @@ class Standing:
         if part.start == part.stop:
             return False
         feasible = np.flatnonzero(self.feasible[: self._matrix.size])
-        scales = [_scale(step, raw.take(feasible)) for step, raw in zip(self._kept[part], self._raw[part], strict=True)]
+        kept = zip(self._kept[part], self._raw[part], strict=True)
+        scales = [scale_of(step, raw.take(feasible)) for step, raw in kept]
         is_other = scales != self._scales[part]
         self._scales[part] = scales
         return is_other
@@ -217,7 +228,7 @@ class Standing:
     def _relative(self, where: slice | Rows, part: slice) -> Ints | int:
         total: Ints | int = 0
         for step, raw, scale in zip(self._kept[part], self._raw[part], self._scales[part], strict=True):
-            total += step.weight * _normalized(step, raw[where], scale)
+            total += step.weight * normalized(step, raw[where], scale, self.feasible[where])
         return total
 
     # -- answers ------------------------------------------------------------------------------------------------
@@ -241,12 +252,12 @@ class Standing:
         if not len(rows):
             return None
         raws = self._raw_among(rows)
-        scales = [_scale(step, raw) for step, raw in zip(self._kept, raws, strict=True)]
+        scales = [scale_of(step, raw) for step, raw in zip(self._kept, raws, strict=True)]
         if scales == self._scales and not self.question.watchers:
             return int(rows[int(self.keys[rows].argmax())])
         total = self._node_sum[rows] + self._pod_sum[rows]
         for step, raw, scale in zip(self._kept, raws, scales, strict=True):
-            total += step.weight * _normalized(step, raw, scale)
+            total += step.weight * normalized(step, raw, scale)
         return int(rows[int((total * len(self.keys) + self._tail[rows]).argmax())])
 
     def _raw_among(self, rows: Rows) -> list[Ints]:
@@ -287,11 +298,3 @@ def _followed(state: Follows, changes: Sequence[Change]) -> set[int] | None:
         elif found is not None:
             found.update(rows)
     return found
-
-
-def _scale(step: ScoreStep, feasible: Ints) -> Hashable:
-    return None if step.normalize is None else step.normalize.scale(feasible)
-
-
-def _normalized(step: ScoreStep, raw: Ints, scale: Hashable) -> Ints:
-    return raw if step.normalize is None else step.normalize.normalize(raw, scale)

@@ -15,7 +15,7 @@ import msgspec
 
 from headgate.capacity.queues import Company
 from headgate.scheduling.contract import Placement, Unplaced
-from headgate.scheduling.cycle import Cycle
+from headgate.scheduling.cycle import Cycle, unplaced_by_error
 from headgate.scheduling.leaving import Leaving, Room
 from headgate.scheduling.nodes import NodeIndex
 from headgate.scheduling.nominations import Nominations
@@ -106,7 +106,12 @@ def wait_together(
     for pod in pods:
         with own.of(pod):
             outcome = cycle.decide(pod)
-            room = None if isinstance(outcome, Placement) or outcome.is_error else leaving.find(pod, cycle, now_s)
+            room = None
+            if isinstance(outcome, Unplaced) and not outcome.is_error:
+                try:
+                    room = leaving.find(pod, cycle, now_s)
+                except Exception as broken:  # a plugin that is asked about terminating pods
+                    outcome = unplaced_by_error(broken)
         node = outcome.node_name if isinstance(outcome, Placement) else "" if room is None else room.node_name
         row = cycle.matrix.row_of(node)
         if row is None:

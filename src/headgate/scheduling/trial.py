@@ -17,7 +17,7 @@ from headgate.scheduling.contract import Reason
 from headgate.scheduling.fit_error import reasons_in
 from headgate.scheduling.nodes import NodeMatrix
 from headgate.scheduling.pod import Pod
-from headgate.scheduling.question import PASSES, FilterStep, Question, Refused, filter_rows
+from headgate.scheduling.question import PASSES, FilterStep, Question, Refused, filter_rows, reasons_of
 
 Rejected = tuple[int, int]
 """The number of the filter that rejects the node, and the bits of its reasons."""
@@ -69,7 +69,7 @@ class NodeTrial:
         if found is None:
             return ()
         step = next(each for each in question.filters if each.order == found[0])
-        return tuple(reasons_in(step.plugin.reasons(question.shape), found[1]))
+        return tuple(reasons_in(reasons_of(step.plugin, question.shape), found[1]))
 
     def rejected_beside(self, others: Sequence[Pod]) -> Rejected | None:
         """By the first filter that does so if these pods ran there too."""

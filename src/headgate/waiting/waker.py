@@ -45,7 +45,7 @@ def opens(guard: Guard | None, event: Happening) -> bool:
     if guard is None:
         return True
     try:
-        return guard.matches(event)
+        return bool(guard.matches(event))
     except Exception:
         # A guard that fails must not strand its units: they look for themselves, and fail with a reason.
         return True

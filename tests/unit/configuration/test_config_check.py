@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from headgate.cli.main import main
 from headgate.cli.plugins import find_plugins
+from headgate.cli.scheduler import configuration_of, maker
+from headgate.kube.features import Features
 
 HEADER = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
@@ -54,3 +58,81 @@ def test_one_broken_package_does_not_keep_the_others_away() -> None:
     absent, json, _ = found.problems
     assert "cannot be loaded" in absent
     assert "serves no extension point" in json
+
+
+STRANGERS = """
+class Async:
+    name = "Async"
+
+    def __init__(self, args):
+        pass
+
+    async def pre_enqueue(self, pod):
+        return None
+
+
+class Short:
+    name = "Short"
+
+    def __init__(self, args):
+        pass
+
+    def permit(self, pod):
+        return None
+
+
+class Right:
+    name = "Right"
+
+    def __init__(self, args):
+        pass
+
+    def pre_enqueue(self, pod):
+        return None
+"""
+
+
+@pytest.fixture
+def strangers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package of plugins, installed where Python looks first."""
+    (tmp_path / "headgate_strangers.py").write_text(STRANGERS)
+    folder = tmp_path / "headgate_strangers-1.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: headgate-strangers\nVersion: 1\n")
+    lines = (f"{each} = headgate_strangers:{each}" for each in ("Async", "Short", "Right"))
+    (folder / "entry_points.txt").write_text("\n".join(("[headgate.plugins]", *lines)))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "headgate_strangers", raising=False)
+
+
+def enabling(*names: str) -> str:
+    listed = ", ".join(f"{{name: {each}}}" for each in names)
+    return f"{HEADER}profiles: [{{plugins: {{multiPoint: {{enabled: [{listed}]}}}}}}]\n"
+
+
+@pytest.mark.usefixtures("strangers")
+def test_plugins_whose_methods_are_async_or_take_other_parameters_are_refused() -> None:
+    run = CliRunner().invoke(main, ["config", "check", "-"], input=enabling("Async", "Short", "Right"))
+    assert run.exit_code == 1
+    assert 'profiles[0].plugins[Async]: Invalid value: "headgate-strangers": pre_enqueue is async' in run.output
+    assert "profiles[0].plugins[Short]" in run.output
+    assert "permit(pod) cannot be called as permit(pod, node_name)" in run.output
+    assert "Right" not in run.output
+
+
+@pytest.mark.usefixtures("strangers")
+def test_plugins_that_are_installed_and_not_enabled_are_not_refused() -> None:
+    run = CliRunner().invoke(main, ["config", "check", "-"], input=enabling("Right"))
+    assert run.exit_code == 0
+
+
+@pytest.mark.usefixtures("strangers")
+def test_a_scheduler_does_not_start_with_a_plugin_that_the_check_refuses(tmp_path: Path) -> None:
+    file = tmp_path / "scheduler.yaml"
+    file.write_text(enabling("Async"))
+    found = find_plugins()
+    configuration = configuration_of(file, found, ())
+    assert not isinstance(configuration, str)
+    made = maker(configuration, found, Features())
+    assert isinstance(made, str)
+    assert "plugin Async: pre_enqueue is async" in made

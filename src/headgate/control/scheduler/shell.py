@@ -78,12 +78,13 @@ async def keep_scheduling(
     board = board or Board()
     while True:
         writer = Writer(transport, room_s=room_s, jitter=random.random, sleep=asyncio.sleep)
-        shell = SchedulerShell(make, transport, writer, reports=reports, makes_groups=makes_groups)
-        board.hang_up(shell)
         try:
+            shell = SchedulerShell(make, transport, writer, reports=reports, makes_groups=makes_groups)
+            board.hang_up(shell)
             await shell.run()
-        except Exception:
+        except Exception as broken:
             _log.exception("the scheduler failed, and starts again")
+            board.restarts.failed("scheduler", broken)
         finally:
             board.hang_up(None)
         await asyncio.sleep(_RESTART_S)

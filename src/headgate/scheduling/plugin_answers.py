@@ -1,0 +1,294 @@
+"""Checks what plugins return, at each extension point, before the engine works with it.
+
+Plugins are written by others and Python checks no types: an ``async def`` returns a coroutine, a forgotten ``return``
+returns ``None``. Each function here returns the answer if its type and its values are those of ``contract.py``, and
+raises :class:`WrongAnswer` otherwise. The caller treats that as if the plugin had raised: an error of one pod and one
+plugin. Which methods a plugin must have, and with which parameters, is checked earlier (``plugin_methods.py``).
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from headgate.scheduling import effects
+from headgate.scheduling.columns import Ints
+from headgate.scheduling.contract import (
+    Ends,
+    Nominated,
+    NoWay,
+    Only,
+    Pending,
+    Reason,
+    Refusal,
+    Rejection,
+    Skip,
+    State,
+    Wait,
+)
+from headgate.scheduling.effects import Write
+from headgate.scheduling.events import Event
+from headgate.scheduling.labels import Mask
+from headgate.scheduling.pod import Pod
+from headgate.waiting.waker import Waker
+
+MAX_SCORE: Final = 100
+_LONGEST_VALUE: Final = 80
+_BUILT_IN: Final = "headgate."
+# Answers that are never a plugin's own data: verdicts of other points, and calls that did not run.
+_NEVER_A_STATE: Final = (bool, str, type, Rejection, Reason, Wait, Nominated, NoWay, Ends)
+
+
+class WrongAnswer(TypeError):
+    """The plugin returned something that its extension point has no meaning for."""
+
+
+def is_built_in(plugin: object) -> bool:
+    """Built-in plugins are covered by our own tests and type checks: what costs time is not checked."""
+    return type(plugin).__module__.startswith(_BUILT_IN)
+
+
+def wrong(value: object, due: str) -> WrongAnswer:
+    """``due``: what the extension point asks for."""
+    if inspect.iscoroutine(value):
+        value.close()  # it never runs; unclosed it would warn when it is collected
+        return WrongAnswer(f"returned a coroutine instead of {due}: the method must not be async")
+    if inspect.isgenerator(value) or inspect.isasyncgen(value):
+        return WrongAnswer(f"returned a generator instead of {due}: the method must not yield")
+    if value is None:
+        return WrongAnswer(f"returned None instead of {due}")
+    return WrongAnswer(f"returned {_shown(value)} instead of {due}")
+
+
+def _shown(value: object) -> str:
+    try:
+        text = repr(value)
+    except Exception:
+        text = "a value that cannot be shown"
+    if len(text) > _LONGEST_VALUE:
+        text = text[:_LONGEST_VALUE] + "..."
+    return f"{text} ({type(value).__name__})"
+
+
+# Rejections and what they carry
+
+
+def rejection(value: Any, plugin: str) -> Rejection | None:
+    """Of ``pre_enqueue`` and ``reserve``."""
+    return None if value is None else _rejection(value, plugin, "None or a Rejection")
+
+
+def permission(value: Any, plugin: str) -> Rejection | Wait | None:
+    if isinstance(value, Wait):
+        if not _is_seconds(value.timeout_s) or value.timeout_s < 0:
+            raise WrongAnswer(f"timeout_s of Wait must be a finite number of seconds, not {_shown(value.timeout_s)}")
+        return value
+    return None if value is None else _rejection(value, plugin, "None, a Rejection or a Wait")
+
+
+def released(value: Any) -> dict[str, Any]:
+    """By uid of a pod; each value is to be checked by :func:`rejection`."""
+    if not isinstance(value, Mapping):
+        raise wrong(value, "a mapping from uids to None or a Rejection")
+    return dict(value)
+
+
+def _rejection(value: Any, plugin: str, due: str) -> Rejection:
+    if not isinstance(value, Rejection):
+        raise wrong(value, due)
+    if value.plugin != plugin:
+        raise WrongAnswer(f"plugin of Rejection must be the plugin's own name, not {_shown(value.plugin)}")
+    _text(value.reason, "reason of Rejection")
+    wakers(value.wakers, "wakers of Rejection must be")
+    for name in ("pending", "expires"):
+        if not isinstance(getattr(value, name), bool):
+            raise WrongAnswer(f"{name} of Rejection must be True or False, not {_shown(getattr(value, name))}")
+    again_s = value.look_again_s
+    if again_s is not None and not (_is_seconds(again_s) and again_s > 0):
+        raise WrongAnswer(
+            f"look_again_s of Rejection must be None or a finite number of seconds above 0, not {_shown(again_s)}"
+        )
+    return value
+
+
+def wakers(value: Any, where: str = "") -> tuple[Waker, ...]:
+    """Also of ``wakers(shape)``, the queueing hints of a filter."""
+    due = "a tuple of Wakers"
+    if not isinstance(value, tuple) or not all(isinstance(each, Waker) for each in value):
+        raise WrongAnswer(f"{where} {due}, not {_shown(value)}") if where else wrong(value, due)
+    _hashed(value, "a tuple of Wakers with hashable topics and guards")
+    return value
+
+
+def _text(value: Any, where: str) -> None:
+    if not isinstance(value, str):
+        raise WrongAnswer(f"{where} must be a text, not {_shown(value)}")
+
+
+def _is_seconds(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def seconds(value: Any, where: str) -> float:
+    if not _is_seconds(value) or value < 0:
+        raise WrongAnswer(f"{where} must be a finite number of seconds, not {_shown(value)}")
+    return float(value)
+
+
+# Before nodes are looked at
+
+
+def pre_filtered(value: Any, *, has_filter: bool) -> Skip | Refusal | Only | State:
+    """A state is of use only to the plugin's filter."""
+    if isinstance(value, Refusal):
+        reason(value.reason, "reason of Refusal")
+        return value
+    if isinstance(value, Only):
+        if not isinstance(value.names, frozenset | set) or not all(isinstance(each, str) for each in value.names):
+            raise WrongAnswer(f"names of Only must be a frozenset of texts, not {_shown(value.names)}")
+        return value
+    return state(value, "None, SKIP, a Refusal, an Only", has_reader=has_filter)
+
+
+def state(value: Any, due: str = "None, SKIP", *, has_reader: bool) -> Skip | State:
+    """Of ``pre_filter`` and ``pre_score``."""
+    if value is None or isinstance(value, Skip):
+        return value
+    if has_reader:
+        due = f"{due} or a state of the plugin's own"
+    is_call = inspect.isawaitable(value) or inspect.isgenerator(value) or inspect.isasyncgen(value)
+    if is_call or isinstance(value, _NEVER_A_STATE) or not has_reader:
+        raise wrong(value, due)
+    return value
+
+
+def reason(value: Any, where: str) -> None:
+    if not isinstance(value, Reason):
+        raise WrongAnswer(f"{where} must be a Reason, not {_shown(value)}")
+    _text(value.text, "text of Reason")
+    if not isinstance(value.unresolvable, bool):
+        raise WrongAnswer(f"unresolvable of Reason must be True or False, not {_shown(value.unresolvable)}")
+
+
+def hashable(value: Any) -> Hashable:
+    """Of ``key``, ``stamp`` and ``scale``."""
+    if inspect.isawaitable(value) or inspect.isgenerator(value) or inspect.isasyncgen(value):
+        raise wrong(value, "a hashable value")
+    return _hashed(value, "a hashable value")
+
+
+def _hashed(value: Any, due: str) -> Hashable:
+    try:
+        hash(value)
+    except Exception:
+        raise wrong(value, due) from None
+    found: Hashable = value
+    return found
+
+
+# About nodes
+
+
+def filtered(value: Any, count: int) -> Ints | None:
+    """``count``: how many rows were asked about."""
+    return None if value is None else _integers(value, count, "None or")
+
+
+def scored(value: Any, count: int, final: Mask | None) -> Ints:
+    """``final``: the rows whose scores are not normalized by the plugin afterwards; ``None`` if all are."""
+    found = _integers(value, count, "")
+    if final is not None and final.any():
+        least, most = int(found[final].min()), int(found[final].max())
+        if least < 0 or most > MAX_SCORE:
+            raise WrongAnswer(f"returned scores from {least} to {most}: they must be in the range 0 to {MAX_SCORE}")
+    return found
+
+
+def _integers(value: Any, count: int, also: str) -> Ints:
+    due = f"{also} a numpy array of {count} integers".strip()
+    if not isinstance(value, np.ndarray):
+        raise wrong(value, due)
+    if value.dtype.kind not in "iu" or value.shape != (count,):
+        shape = "x".join(map(str, value.shape)) or "no"
+        raise WrongAnswer(f"returned an array of {shape} elements of type {value.dtype} instead of {due}")
+    return value
+
+
+def reasons(value: Any) -> Sequence[Reason]:
+    if not isinstance(value, list | tuple):
+        raise wrong(value, "a list or tuple of Reasons")
+    for each in value:
+        reason(each, "each of reasons")
+    found: Sequence[Reason] = value
+    return found
+
+
+# Around the choice of a node
+
+
+def post_filtered(value: Any) -> Nominated | NoWay | Ends | str:
+    if isinstance(value, Nominated):
+        _text(value.node_name, "node_name of Nominated")
+        if not isinstance(value.victims, tuple) or not all(isinstance(each, Pod) for each in value.victims):
+            raise WrongAnswer(f"victims of Nominated must be a tuple of pods, not {_shown(value.victims)}")
+        return value
+    if isinstance(value, NoWay | Ends):
+        _text(value.reason, f"reason of {type(value).__name__}")
+        return value
+    if isinstance(value, str):
+        return value
+    raise wrong(value, "a Nominated, a NoWay, an Ends or a text")
+
+
+def writes(value: Any, due: str = "a list or tuple of Writes") -> Collection[Write]:
+    """Of ``post_bind``."""
+    if not isinstance(value, list | tuple) or not all(isinstance(each, Write) for each in value):
+        raise wrong(value, due)
+    return value
+
+
+def pre_bound(value: Any, plugin: str) -> Collection[Write] | Rejection:
+    due = "a Rejection, or a list or tuple of Writes"
+    return _rejection(value, plugin, due) if isinstance(value, Rejection) else writes(value, due)
+
+
+def awaited(value: Any) -> Pending | str | None:
+    if isinstance(value, Pending):
+        wakers(value.wakers, "wakers of Pending must be")
+        return value
+    if value is None or isinstance(value, str):
+        return value
+    raise wrong(value, "None, a Pending or a text")
+
+
+def bound(value: Any, pod: Pod, node_name: str) -> effects.Bind | Write | None:
+    if isinstance(value, effects.Bind):
+        if value.pod.uid != pod.uid or value.node_name != node_name:
+            raise WrongAnswer("returned a Bind of another pod, or to another node, than it was asked about")
+        if value.instead is not None and not isinstance(value.instead, Write):
+            raise WrongAnswer(f"instead of Bind must be None or a Write, not {_shown(value.instead)}")
+        return value
+    if value is None or isinstance(value, Write):
+        return value
+    raise wrong(value, "None, a Bind or a Write")
+
+
+def nothing(value: Any) -> None:
+    """Of ``unreserve``."""
+    if value is not None:
+        raise wrong(value, "None")
+
+
+def happened(value: Any) -> list[Event]:
+    """Of ``applied`` and ``removed``: any iterable will do, and a generator runs here."""
+    if isinstance(value, str | Mapping) or not hasattr(value, "__iter__"):
+        raise wrong(value, "an iterable of Events")
+    found = list(value)
+    for each in found:
+        if not isinstance(each, Event):
+            raise wrong(each, "an Event (one of those returned)")
+    return found

@@ -1,0 +1,123 @@
+"""Checks the methods and attributes of a plugin once, when it is made: what can be known before any pod comes.
+
+A method that is ``async``, or whose parameters are not those of ``contract.py``, would fail with every pod. It is
+refused by ``headgate config check`` and when a scheduler is made. What methods return is checked when they are called
+(``plugin_answers.py``).
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from headgate.kube.resource import Resource
+from headgate.scheduling.contract import READS_NODE, READS_PODS
+
+_PARAMETERS: Final[Mapping[str, tuple[str, ...]]] = {
+    "pre_enqueue": ("pod",),
+    "order_key": ("pod", "since_s"),
+    "pre_filter": ("pod", "matrix"),
+    "filter": ("shape", "matrix", "rows", "state"),
+    "reasons": ("shape",),
+    "post_filter": ("pod", "unplaced", "ground"),
+    "pre_score": ("pod", "matrix"),
+    "score": ("shape", "matrix", "rows", "state"),
+    "scale": ("feasible",),
+    "normalize": ("raw", "scale"),
+    "reserve": ("pod", "node_name"),
+    "unreserve": ("pod", "node_name"),
+    "permit": ("pod", "node_name"),
+    "released": (),
+    "pre_bind": ("pod", "node_name"),
+    "awaited": ("pod", "node_name"),
+    "bind": ("pod", "node_name"),
+    "post_bind": ("pod", "node_name"),
+    "key": ("pod",),
+    "stamp": ("shape", "matrix"),
+    "wakers": ("shape",),
+    "applied": ("resource", "wire"),
+    "removed": ("resource", "namespace", "name"),
+}
+_NEEDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "filter": ("reads", "reasons"),
+    "score": ("reads",),
+    "normalize": ("scale", "score"),
+    "reserve": ("unreserve",),
+    "awaited": ("pre_bind", "timeout_s"),
+}
+"""What else a plugin with this method must have."""
+_OF_WATCHES: Final = ("applied", "removed")
+"""Called only if the plugin has ``watched``. They return any iterable, so they may yield."""
+
+
+def problems(plugin: object, name: str) -> list[str]:
+    """What is wrong with a plugin that is registered under this name; empty if nothing is."""
+    return [*_attribute_problems(plugin, name), *_method_problems(plugin)]
+
+
+def _method_problems(plugin: object) -> Iterator[str]:
+    watches = getattr(plugin, "watched", None) is not None
+    for method, parameters in _PARAMETERS.items():
+        found = getattr(plugin, method, None)
+        if method in _OF_WATCHES and not watches:
+            continue
+        if found is None:
+            if method in _OF_WATCHES:
+                yield f"it has watched but no {method}"
+            continue
+        called = f"{method}({', '.join(parameters)})"
+        if not callable(found):
+            yield f"{method} is not a method: it is called as {called}"
+            continue
+        if inspect.iscoroutinefunction(found) or inspect.isasyncgenfunction(found):
+            yield f"{method} is async: the scheduler calls {called} and does not await it"
+        elif inspect.isgeneratorfunction(found) and method not in _OF_WATCHES:
+            yield f"{method} yields: {called} must return its answer"
+        if not _takes(found, len(parameters)):
+            yield f"{method}{_signature(found)} cannot be called as {called}"
+        for needed in _NEEDS.get(method, ()):
+            if getattr(plugin, needed, None) is None:
+                yield f"it has {method} but no {needed}"
+
+
+def _takes(method: Any, count: int) -> bool:
+    try:
+        inspect.signature(method).bind(*range(count))
+    except TypeError:
+        return False
+    except ValueError:
+        return True  # written in C, without a signature to look at
+    return True
+
+
+def _signature(method: Any) -> str:
+    return str(inspect.signature(method))
+
+
+def _attribute_problems(plugin: object, name: str) -> Iterator[str]:
+    own = getattr(plugin, "name", None)
+    if own != name:
+        yield f"its attribute name is {own!r}, and must be {name!r}, the name that it is registered under"
+    reads = getattr(plugin, "reads", None)
+    if reads is not None and (isinstance(reads, bool) or reads not in (READS_NODE, READS_PODS)):
+        yield f"its attribute reads is {reads!r}, and must be READS_NODE or READS_PODS"
+    annotations = getattr(plugin, "annotations", ())
+    if not _are_texts(annotations):
+        yield f"its attribute annotations is {annotations!r}, and must be a tuple of names"
+    yield from _watched_problems(getattr(plugin, "watched", None))
+
+
+def _watched_problems(watched: Any) -> Iterator[str]:
+    if watched is None:
+        return
+    if not isinstance(watched, Mapping) or not all(isinstance(each, Resource) for each in watched):
+        yield f"its attribute watched is {watched!r}, and must be a mapping from Resource to the fields that it reads"
+        return
+    for resource, fields in watched.items():
+        if not _are_texts(fields):
+            yield f"its attribute watched has {fields!r} for {resource.plural}, and must have a tuple of fields"
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list | tuple | set | frozenset) and all(isinstance(each, str) for each in value)
