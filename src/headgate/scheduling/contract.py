@@ -28,7 +28,8 @@ from headgate.waiting.waker import Waker
 class Rejection(msgspec.Struct, frozen=True):
     """``pending``: the plugin waits for something of its own that is under way, so when it comes the pod pays no
     backoff. ``expires``: look again after a while even if no waker came up, in case the wakers are not all there is.
-    ``look_again_s``: the plugin waits for a moment that is this far away, and wants to be asked again then.
+    ``look_again_s``: the plugin waits for a moment that is this far away, and wants to be asked again then. It is
+    finite and above 0; the queue asks again after ``queue.LEAST_WAIT_S`` at the earliest.
     """
 
     plugin: str

@@ -8,7 +8,7 @@ plugin's name (``queue.py``), and stands behind all others wherever it has to be
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Final
 
 from headgate.scheduling import events
 from headgate.scheduling.contract import Failed, QueueSort
@@ -16,6 +16,8 @@ from headgate.scheduling.plugin_answers import WrongAnswer, is_built_in, wrong
 from headgate.scheduling.podlike import PodLike
 
 Kinds = tuple[Any, ...]
+
+_NO_ORDER: Final = vars(object)["__lt__"]
 
 
 class OrderKeys:
@@ -60,7 +62,7 @@ def _kind(element: Any) -> Any:
         raise WrongAnswer("returned a key with NaN")
     if isinstance(element, int | float):
         return float
-    if not hasattr(element, "__lt__") or type(element).__lt__ is object.__lt__:
+    if getattr(type(element), "__lt__", _NO_ORDER) is _NO_ORDER:
         raise WrongAnswer(f"returned a key with an element of type {type(element).__name__}, which has no order")
     return type(element)
 

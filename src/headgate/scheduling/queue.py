@@ -32,6 +32,10 @@ from headgate.scheduling.queued import P, Queued, Where
 from headgate.waiting.lot import ParkingLot, Why
 from headgate.waiting.waker import stirred
 
+LEAST_WAIT_S: Final = 0.1
+"""A parked pod is looked at again after so long at the earliest, unless an event wakes it: a plugin that always waits
+for a moment just ahead must not keep the scheduler busy with nothing else."""
+
 _PARKED: Final = (Where.UNSCHEDULABLE, Where.GATED)
 _BACKING_OFF: Final = (Where.BACKOFF, Where.ERROR_BACKOFF)
 _NEW: Final = (events.POD_ADD, events.POD_UPDATE)
@@ -344,7 +348,7 @@ class SchedulingQueue(Generic[P]):
         where = Where.UNSCHEDULABLE if gating is None else Where.GATED
         reasons = queued.rejections if gating is None else (gating,)
         wakers = reasons[0].wakers if len(reasons) == 1 else tuple(w for each in reasons for w in each.wakers)
-        waits = [each.look_again_s for each in reasons if each.look_again_s is not None]
+        waits = [max(each.look_again_s, LEAST_WAIT_S) for each in reasons if each.look_again_s is not None]
         if any(each.expires for each in reasons):
             waits.append(self._settings.unschedulable_limit_s)
         if queued.where is not where:

@@ -110,11 +110,13 @@ class ParkingLot(Generic[Unit, Reason]):
         return self._walk(tuple(self._lines.values()), self._parkings)
 
     def due(self, now_s: float) -> Iterator[Unit]:
-        """Whose time is up. Each is told once: it stays parked, without a deadline, until it is parked anew."""
+        """Whose time is up. Each is told once: it stays parked, without a deadline, until it is parked anew. What is
+        parked from now on is not among them, even if its time is up at once: that would never end."""
+        found: list[Unit] = []
         while (first := self._deadlines.first()) is not None and first[0] <= now_s:
-            unit = first[1]
+            found.append(first[1])
             self._deadlines.pop()
-            yield unit
+        return (unit for unit in found if unit in self._places)
 
     def next_deadline_s(self) -> float | None:
         first = self._deadlines.first()

@@ -50,6 +50,9 @@ class Unhashable:
         return True
 
 
+UNHASHABLE: Any = Unhashable()
+
+
 def is_bad(about: Any) -> bool:
     """A pod or a shape."""
     shape = getattr(about, "shape", about)
@@ -82,7 +85,7 @@ WRONG_REJECTIONS: Mapping[str, Callable[[], Any]] = {
     "a list of wakers": lambda: Rejection(NAME, "no", [Waker("x")]),  # type: ignore[arg-type]  # as above
     "one waker": lambda: Rejection(NAME, "no", Waker("x")),  # type: ignore[arg-type]  # as above
     "texts as wakers": lambda: Rejection(NAME, "no", ("x",)),  # type: ignore[arg-type]  # as above
-    "a guard without a hash": lambda: Rejection(NAME, "no", (Waker("x", Unhashable()),)),
+    "a guard without a hash": lambda: Rejection(NAME, "no", (Waker("x", UNHASHABLE),)),
     "a topic without a hash": lambda: Rejection(NAME, "no", (Waker([]),)),  # type: ignore[arg-type]  # as above
     "text for expires": lambda: Rejection(NAME, "no", expires="no"),  # type: ignore[arg-type]  # as above
 }
@@ -348,7 +351,7 @@ def test_wrong_reasons_of_a_filter_fail_that_pod(wrong: Any) -> None:
     assert world.statuses["bad"].startswith(f'SchedulerError: running reasons plugin "{NAME}": ')
 
 
-@pytest.mark.parametrize("wrong", [None, "x", True, [Waker("x")], (1,), (Waker("x", Unhashable()),)])
+@pytest.mark.parametrize("wrong", [None, "x", True, [Waker("x")], (1,), (Waker("x", UNHASHABLE),)])
 def test_wrong_queueing_hints_fail_that_pod(wrong: Any) -> None:
     class Hints(Chooses):
         def wakers(self, shape: Any, /) -> Any:

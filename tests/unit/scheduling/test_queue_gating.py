@@ -9,7 +9,7 @@ import pytest
 from headgate.scheduling.contract import Rejection
 from headgate.scheduling.events import UNSCHEDULABLE_TIMEOUT, Event, on
 from headgate.scheduling.plugins.scheduling_gates import SchedulingGates
-from headgate.scheduling.queue import QueueSettings
+from headgate.scheduling.queue import LEAST_WAIT_S, QueueSettings
 from headgate.scheduling.queued import Where
 from unit.scheduling.pods import HELPED_BY_NODES, NODE_ADD, Allows, Clocked, Never, Raises, a_pod
 
@@ -281,3 +281,53 @@ def test_a_moment_beyond_the_longest_wait_does_not_lengthen_it() -> None:
     clocked = Clocked(Waits(1000.0, expires=True), settings=QueueSettings(unschedulable_limit_s=300.0))
     clocked.add(BARE)
     assert clocked.queue.next_deadline_s() == clocked.now_s + 300.0
+
+
+class Always:
+    """Holds every pod, and wants to be asked again after the same time for ever."""
+
+    name = "Always"
+
+    def __init__(self, again_s: Any) -> None:
+        self._again_s = again_s
+        self.asked = 0
+
+    def pre_enqueue(self, pod: object, /) -> Rejection | None:
+        self.asked += 1
+        if self.asked > 100:
+            raise AssertionError("asked without end")  # as a failure it would end the loop that is looked for
+        return Rejection(self.name, "not yet", look_again_s=self._again_s)
+
+
+@pytest.mark.parametrize("again_s", [0, 0.0, -1.0, float("-inf"), float("inf"), float("nan"), True, "5", 10**400])
+def test_a_moment_that_is_not_ahead_is_a_wrong_answer_and_the_pod_waits_its_longest_wait(again_s: Any) -> None:
+    plugin = Always(again_s)
+    clocked = Clocked(plugin, settings=QueueSettings(unschedulable_limit_s=300.0))
+    clocked.add(BARE)
+    queued = clocked.queue.get(BARE.uid)
+    assert queued is not None
+    assert queued.gating is not None
+    assert "look_again_s" in queued.gating.reason or "OverflowError" in queued.gating.reason
+    assert clocked.queue.next_deadline_s() == clocked.now_s + 300.0
+    assert clocked.flush(299.0) == 0
+    assert plugin.asked == 1
+    clocked.flush(1.0)
+    assert plugin.asked == 2
+
+
+@pytest.mark.parametrize("again_s", [5e-324, 1e-12, 0.01])
+def test_a_moment_just_ahead_is_waited_for_a_little_longer_and_asked_about_once_per_flush(again_s: float) -> None:
+    plugin = Always(again_s)
+    clocked = Clocked(plugin)
+    clocked.add(BARE)
+    assert clocked.queue.next_deadline_s() == clocked.now_s + LEAST_WAIT_S
+    for number in range(2, 10):
+        clocked.flush(LEAST_WAIT_S * 1.01)
+        assert plugin.asked == number
+
+
+def test_a_moment_that_is_over_for_the_engine_itself_is_waited_for_a_little_longer() -> None:
+    clocked = Clocked()
+    clocked.add(BARE)
+    clocked.fail(clocked.pop(), Rejection("Fit", "room is being left", look_again_s=-3.0))
+    assert clocked.queue.next_deadline_s() == clocked.now_s + LEAST_WAIT_S

@@ -209,3 +209,26 @@ def test_an_empty_lot_holds_nothing_back() -> None:
     for unit in list(lot.everyone()):
         lot.release(unit)
     assert (lot._index, lot._lines, lot._places, len(lot._deadlines)) == ({}, {}, {}, 0)
+
+
+def test_units_that_are_parked_anew_while_others_are_told_that_their_time_is_up_are_told_the_next_time() -> None:
+    lot: ParkingLot[str, str] = ParkingLot()
+    lot.park("a", "x", (), 0, until_s=1.0)
+    lot.park("b", "x", (), 1, until_s=2.0)
+    told = []
+    for unit in lot.due(2.0):
+        told.append(unit)
+        assert len(told) <= 2
+        lot.park(unit, "x", (), 0, until_s=2.0)
+    assert told == ["a", "b"]
+    assert sorted(lot.due(2.0)) == ["a", "b"]
+
+
+def test_a_unit_that_is_released_while_others_are_told_is_not_told() -> None:
+    lot: ParkingLot[str, str] = ParkingLot()
+    lot.park("a", "x", (), 0, until_s=1.0)
+    lot.park("b", "x", (), 1, until_s=1.0)
+    due = lot.due(1.0)
+    assert next(due) == "a"
+    lot.release("b")
+    assert list(due) == []
