@@ -89,10 +89,12 @@ class Cycle:
         self._promised = PromisedRoom(matrix, promises)
         self._watch = watch or Watch()
         self._start = 0
-        plugins: list[Plugin] = [*lineup.filters, *(each for each, _ in lineup.scores)]
+        scores = (each for each, _ in lineup.scores)
+        # All whose answers are kept: a plugin that serves preFilter or preScore alone decides as well.
+        plugins: list[Plugin] = [*lineup.pre_filters, *lineup.filters, *lineup.pre_scores, *scores]
         self._keyed = tuple({id(each): each for each in plugins if isinstance(each, Keyed)}.values())
         self._stamped = tuple({id(each): each for each in plugins if isinstance(each, Stamped)}.values())
-        self._by_name: dict[str, Plugin] = {each.name: each for each in (*lineup.pre_filters, *plugins)}
+        self._by_name: dict[str, Plugin] = {each.name: each for each in plugins}
         self._standings: OrderedDict[Hashable, Standing] = OrderedDict()
         self._large: OrderedDict[Hashable, int] = OrderedDict()
         """The keys of standings with many rules about other pods, and how many rules."""

@@ -471,3 +471,67 @@ def test_what_is_said_of_a_wrong_answer_is_short_and_never_fails() -> None:
 
     assert "a value that cannot be shown (Unshown)" in str(plugin_answers.wrong(Unshown(), "None"))
     assert len(str(plugin_answers.wrong("x" * 10_000, "None"))) < 200
+
+
+# -- plugins that look at more of a pod than its shape
+
+
+class TeamOnly:
+    """Refuses pods of one team, before any node is looked at; it has no filter and no score."""
+
+    name = "TeamOnly"
+    is_closed = False
+
+    def pre_filter(self, pod: Any, matrix: Any, /) -> Any:
+        refused = pod.labels.get("team") == "b" or self.is_closed
+        return Refusal(Reason("not this team", unresolvable=True)) if refused else None
+
+    def key(self, pod: Any, /) -> Any:
+        return pod.labels.get("team")
+
+    def stamp(self, shape: Any, matrix: Any, /) -> Any:
+        return self.is_closed
+
+
+def test_a_plugin_that_serves_pre_filter_alone_is_asked_about_pods_of_a_known_shape_by_their_key() -> None:
+    world = World(TeamOnly())
+    world.show(a_pod("p", GOOD, labels={"team": "a"}))
+    world.step()
+    assert world.binds.keys() == {"p"}
+    world.show(a_pod("q", GOOD, labels={"team": "b"}), a_pod("r", GOOD, labels={"team": "a"}))
+    world.step()
+    assert world.binds.keys() == {"r"}
+    assert "not this team" in world.statuses["q"]
+
+
+def test_a_plugin_that_serves_pre_filter_alone_is_asked_again_when_its_stamp_changes() -> None:
+    plugin = TeamOnly()
+    world = World(plugin)
+    world.show(a_pod("p", GOOD))
+    world.step()
+    assert world.binds.keys() == {"p"}
+    plugin.is_closed = True
+    world.show(a_pod("q", GOOD))
+    world.step()
+    assert world.binds == {}
+    assert "not this team" in world.statuses["q"]
+
+
+def test_a_plugin_that_serves_pre_score_alone_is_asked_about_pods_of_a_known_shape_by_their_key() -> None:
+    asked: list[str] = []
+
+    class Counts:
+        name = "Counts"
+
+        def pre_score(self, pod: Any, matrix: Any, /) -> None:
+            asked.append(pod.name)
+
+        def key(self, pod: Any, /) -> Any:
+            return pod.labels.get("team")
+
+    world = World(Counts())
+    world.show(a_pod("p", GOOD, labels={"team": "a"}), a_pod("q", GOOD, labels={"team": "a"}))
+    world.show(a_pod("r", GOOD, labels={"team": "b"}))
+    world.step()
+    assert world.binds.keys() == {"p", "q", "r"}
+    assert asked == ["p", "r"]
