@@ -30,6 +30,7 @@ _AWAITED: Final = {
     "queue": "its queue",
     "group": "its group",
     "node": "a node",
+    "plugin": "a plugin of its scheduler",
     "scheduler": "its scheduler",
 }
 _NEXT: Final[Mapping[Why, str]] = {
@@ -56,8 +57,9 @@ class Gate(msgspec.Struct, frozen=True):
 
 
 class Hold(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One thing that holds the pod. ``kind``: gate, queue, group, node or scheduler. ``why``: the queue's reason.
-    ``blocker``: the queue, maybe an ancestor, that has no room; amounts as people write them."""
+    """One thing that holds the pod. ``kind``: gate, plugin, queue, group, node or scheduler. ``why``: the reason of the
+    queue, or of the condition. ``blocker``: the queue, maybe an ancestor, that has no room; amounts as people write
+    them."""
 
     kind: str
     name: str
@@ -123,6 +125,8 @@ def explain(
         return about
     found = list(_holds(pod, about, queues, requests, gates))
     holds = tuple(hold for hold, _ in found)
+    if state == "foreign" and any(hold.kind == "plugin" for hold in holds):
+        summary = f"it waits for a plugin of its scheduler {scheduler}; it does not go by queues"
     following = tuple(step for _, step in found if step)
     return msgspec.structs.replace(about, holds=holds, next=following, summary=summary or _headline(holds))
 
@@ -157,14 +161,36 @@ def _holds(
             f"{each.by or 'its owner'} has to lift {each.name}",
         )
     held = queues.why(about.uid) if queues is not None and about.state == "waiting" else None
-    scheduled = conditions.find((pod.get("status") or {}).get("conditions"), conditions.POD_SCHEDULED) or {}
+    scheduled = _scheduled(pod)
+    plugin = _plugin_hold(scheduled)
+    if plugin is not None and not strange:
+        yield plugin
+        if held is not None and held.why is Why.WAITING_TURN:
+            return  # its turn is the queue's answer; the plugin keeps it from being tried
     if held is not None and held.why is Why.FOREIGN_GATE and queues is not None:
         yield _behind(about, queues, requests)
     elif held is not None and not (held.why is Why.WAITING_TURN and scheduled.get("reason") in _WITHOUT_A_NODE):
         position = queues.position(about.uid) if queues is not None and held.why in _IN_LINE else None
         yield _queue_hold(held, about.group, position), _next_of(held, about, position)
-    elif not strange:
+    elif not strange and plugin is None:
         yield _said(pod, about, scheduled)
+
+
+def _scheduled(pod: Wire) -> Wire:
+    return conditions.find((pod.get("status") or {}).get("conditions"), conditions.POD_SCHEDULED) or {}
+
+
+def _plugin_hold(scheduled: Wire) -> tuple[Hold, str] | None:
+    """A PreEnqueue plugin that does not let the pod be tried, or that fails on it, as the scheduler said."""
+    reason, since = scheduled.get("reason") or "", scheduled.get("lastTransitionTime") or ""
+    found = conditions.held_by(reason, scheduled.get("message") or "")
+    if found is None:
+        return None
+    plugin, words = found
+    step = f"what plugin {plugin} waits for has to happen"
+    if reason == conditions.SCHEDULER_ERROR:
+        step = f"plugin {plugin} fails on the pod: the plugin has to be mended, or the pod changed"
+    return Hold("plugin", plugin, words, why=reason, since=since), step
 
 
 def _queue_hold(held: Held, group: str, position: int | None) -> Hold:

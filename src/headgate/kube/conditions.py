@@ -18,10 +18,26 @@ UNSCHEDULABLE: Final = "Unschedulable"
 WAITING_FOR_TERMINATING_PODS: Final = "WaitingForTerminatingPods"
 """The pod fits when terminating pods are gone, and was promised the node: no autoscaler buys for this reason."""
 SCHEDULER_ERROR: Final = "SchedulerError"
+PRE_ENQUEUE_REJECTED: Final = "PreEnqueueRejected"
+"""A PreEnqueue plugin does not let the pod be tried yet: no autoscaler buys for this reason."""
 DISRUPTION_TARGET: Final = "DisruptionTarget"
 PREEMPTION_BY_SCHEDULER: Final = "PreemptionByScheduler"
 
+_HELD_BY: Final = 'PreEnqueue plugin "'
 _TIMES: Final = ("lastTransitionTime", "lastUpdateTime", "lastHeartbeatTime")
+
+
+def held_message(plugin: str, reason: str) -> str:
+    """What ``PodScheduled`` says of a pod that a PreEnqueue plugin holds, or fails to judge."""
+    return f'{_HELD_BY}{plugin}": {reason}'
+
+
+def held_by(reason: str, message: str) -> tuple[str, str] | None:
+    """The plugin, and its own words, if this is what ``PodScheduled`` says of a pod that a PreEnqueue plugin holds."""
+    if reason not in (PRE_ENQUEUE_REJECTED, SCHEDULER_ERROR) or not message.startswith(_HELD_BY):
+        return None
+    plugin, _, words = message.removeprefix(_HELD_BY).partition('": ')
+    return plugin, words
 
 
 def find(conditions: Sequence[Condition] | None, type_: str) -> Condition | None:

@@ -8,7 +8,7 @@ before that could book it twice. What becomes of a pod that does not get there i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any, Final
 
@@ -84,8 +84,11 @@ Step = Effect | Failure
 
 
 class Bindings:
-    def __init__(self, metrics: Metrics) -> None:
+    """``report`` is told of a plugin that fails where no pod can be failed any more."""
+
+    def __init__(self, metrics: Metrics, report: Callable[[str], None] = lambda problem: None) -> None:
         self._metrics = metrics
+        self._report = report
         self._watches: dict[str, Watch] = {}
         self._ways: dict[str, Way] = {}
         self._deadlines: Heap[str] = Heap()
@@ -270,7 +273,7 @@ class Bindings:
         if arrived:
             return [write for plugin in way.team.around["postBind"] for write in self._written(plugin, way)]
         for plugin in reversed(way.team.around["reserve"]):
-            self._asked(plugin, "unreserve", way)
+            self._tell_failure(self._asked(plugin, "unreserve", way), way)
         return ()
 
     def _fail(self, way: Way, why: Rejection | str) -> Failure:
@@ -312,7 +315,12 @@ class Bindings:
 
     def _written(self, plugin: Any, way: Way) -> Iterable[Write]:
         found = self._asked(plugin, "post_bind", way)
+        self._tell_failure(found, way)
         return () if isinstance(found, Rejection) else found
+
+    def _tell_failure(self, found: Any, way: Way) -> None:
+        if isinstance(found, Failed):
+            self._report(f"pod {way.pod.namespace}/{way.pod.name}: {found.reason}")
 
 
 def _checked(plugin: str, method: str, found: Any, way: Way) -> Any:

@@ -80,6 +80,7 @@ class SchedulingQueue(Generic[P]):
         self._backoff = BackoffQueue(self._rule)
         self._lot: ParkingLot[str, tuple[Rejection, ...]] = ParkingLot()
         self._in_flight: InFlight[P] = InFlight()
+        self._newly_held: dict[str, None] = {}
 
     # What is known
 
@@ -100,6 +101,11 @@ class SchedulingQueue(Generic[P]):
             return why
         asked = self._gatekeeper.ask(queued.pod, queued.gating)
         return why if asked is None else msgspec.structs.replace(why, reason=(asked,))
+
+    def newly_held(self) -> list[str]:
+        """The pods that PreEnqueue plugins hold for another reason than before, since this was last asked."""
+        found, self._newly_held = self._newly_held, {}
+        return list(found)
 
     def samples(self) -> Iterator[Sample]:
         in_flight = Counter(event.label for event in self._in_flight.events())
@@ -334,11 +340,12 @@ class SchedulingQueue(Generic[P]):
         return True
 
     def _gated(self, queued: Queued[P], label: str, now_s: float) -> bool:
-        queued.gating = self._gatekeeper.ask(queued.pod, queued.gating) or self._order.failure(
-            queued.pod, queued.since_s
-        )
+        before = queued.gating
+        queued.gating = self._gatekeeper.ask(queued.pod, before) or self._order.failure(queued.pod, queued.since_s)
         if queued.gating is None:
             return False
+        if before is None or (before.plugin, before.reason) != (queued.gating.plugin, queued.gating.reason):
+            self._newly_held[queued.uid] = None
         self._hold(queued, queued.gating.plugin)
         self._park(queued, label, now_s)
         return True

@@ -17,6 +17,7 @@ import msgspec
 
 from headgate.capacity.queues import Queues
 from headgate.capacity.settings import DEFAULTS as SETTINGS
+from headgate.kube import conditions
 from headgate.kube.exposition import Sample
 from headgate.kube.resource import Resource
 from headgate.scheduling import events, telling
@@ -26,13 +27,16 @@ from headgate.scheduling.bindings import Bindings
 from headgate.scheduling.cluster import Cluster
 from headgate.scheduling.configuration.values import Configuration
 from headgate.scheduling.contending import Contending
+from headgate.scheduling.contract import Failed, Rejection
 from headgate.scheduling.cycle import Cycle
 from headgate.scheduling.effects import Effect, Preempt, Result
 from headgate.scheduling.events import Event
 from headgate.scheduling.lifting import Lifts
 from headgate.scheduling.metrics import Metrics
 from headgate.scheduling.node import Node, read_node
+from headgate.scheduling.plugins.default_preemption import DefaultPreemption
 from headgate.scheduling.plugins.queue_allocation import QueueAllocation
+from headgate.scheduling.plugins.scheduling_gates import SchedulingGates
 from headgate.scheduling.pod import Pod, read_pod
 from headgate.scheduling.preempting import Preempting
 from headgate.scheduling.profile import MAKERS, Maker, Team, assemble, joined
@@ -49,6 +53,8 @@ _EXPOSED_S: Final = 1.0
 """How long a pod without a gate waits for its queue before its condition says so."""
 _CLOCKS_DIFFER_S: Final = 0.5
 """A deletion timestamp is told by the time of day: read twice, it is not the same moment to the hair."""
+_TOLD_OTHERWISE: Final = (SchedulingGates.name, DefaultPreemption.name)
+"""Plugins whose holds show elsewhere: in the condition of gates, and in the node that the pod is nominated for."""
 _UNFIT: Final = (AttributeError, KeyError, TypeError, ValueError)
 
 
@@ -108,7 +114,7 @@ class Scheduler:
             )
             for profile in configuration.profiles
         }
-        self.bindings = Bindings(self.metrics)
+        self.bindings = Bindings(self.metrics, report)
         self._conditions = telling.Conditions()
         self.queues = queues
         self.names_by_queues = frozenset(by_queues)
@@ -273,6 +279,10 @@ class Scheduler:
         """Try up to so many pods that may be tried now; fewer if there are no more, or if after one of them the caller
         says that it is enough."""
         effects, self._owed = self._owed, []
+        for uid in self.queue.newly_held():
+            queued = self.queue.get(uid)
+            if self._holder(uid) is not None or (queued is not None and self._conditions.holder(queued.pod)):
+                self._exposed.waits(uid, now_s)
         effects += self._admitting.step(now_s)
         self._attempts.look_again_in_groups(now_s)
         effects += self._due(now_s)
@@ -320,7 +330,26 @@ class Scheduler:
             return []
         if queued.gating.plugin == QueueAllocation.name:
             return list(self._admitting.tell(queued.pod))
+        holder = self._holder(uid)
+        if holder is not None:
+            return self._held(queued.pod, holder)
         return [telling.gated_notice(queued.pod)] if queued.pod.gates else []
+
+    def _holder(self, uid: str) -> Rejection | None:
+        """The rejection of the plugin that holds the pod, unless its holds show elsewhere."""
+        queued = self.queue.get(uid)
+        gating = None if queued is None or queued.where is not Where.GATED else queued.gating
+        if gating is None or gating.plugin in (*_TOLD_OTHERWISE, QueueAllocation.name):
+            return None
+        return gating
+
+    def _held(self, pod: Pod, holder: Rejection) -> list[Effect]:
+        is_error = isinstance(holder, Failed)
+        said = list(self._conditions.held(pod, holder.plugin, holder.reason, is_error=is_error))
+        if said and is_error:
+            named = conditions.held_message(holder.plugin, holder.reason)
+            self._report(f"pod {pod.namespace}/{pod.name} is held, since a plugin failed: {named}")
+        return said
 
     # What became of effects
 

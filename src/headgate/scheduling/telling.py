@@ -39,6 +39,12 @@ def failed(pod: Pod, message: str) -> Say:
     return Say(pod, "Warning", "FailedScheduling", "Scheduling", cut(message))
 
 
+def held(pod: Pod, why: str, message: str, *, once: bool) -> Say:
+    if why == conditions.SCHEDULER_ERROR:
+        return Say(pod, "Warning", "FailedScheduling", "Scheduling", cut(message), once=once)
+    return Say(pod, "Normal", why, "Scheduling", cut(message), once=once)
+
+
 def preempted(victim: Pod, preemptor: Pod, node_name: str) -> Say:
     message = f"Preempted by pod {preemptor.uid} on node {node_name}"
     return Say(victim, "Normal", "Preempted", "Preempting", message, related=preemptor)
@@ -79,6 +85,23 @@ class Conditions:
         if says != self._told.get(pod.uid, pod.scheduled) and not (pod.gates and reason == conditions.UNSCHEDULABLE):
             self._told[pod.uid] = says
             yield SetStatus(pod, _condition(says))
+
+    def held(self, pod: Pod, plugin: str, reason: str, *, is_error: bool) -> Iterator[Effect]:
+        """A PreEnqueue plugin holds the pod, or (``is_error``) failed on it: its words, in the condition and, if it is
+        another plugin than was told before, in an Event. A pod with scheduling gates keeps the condition of those."""
+        why = conditions.SCHEDULER_ERROR if is_error else conditions.PRE_ENQUEUE_REJECTED
+        message = conditions.held_message(plugin, reason)
+        is_known = self.reason(pod) == why and self.holder(pod) == plugin
+        if not pod.gates:
+            yield from self.waiting(pod, why, message)
+        if not is_known:
+            yield held(pod, why, message, once=bool(pod.gates))
+
+    def holder(self, pod: Pod) -> str:
+        """The PreEnqueue plugin that holds the pod, as was last said of it; empty if none was named."""
+        says = self._told.get(pod.uid, pod.scheduled)
+        found = None if says is None else conditions.held_by(says.reason, says.message)
+        return "" if found is None else found[0]
 
     def reason(self, pod: Pod) -> str:
         """Why the pod has no node, as was last said of it."""

@@ -187,3 +187,50 @@ def test_a_promised_pod_whose_gang_is_not_whole_is_told_what_is_missing_though_i
     assert (hold.kind, hold.why, hold.text) == ("group", "NotEnoughTasks", "its PodGroup g has 1 pods and needs 2")
     about = told(House(*TREE, promised), said)
     assert [(each.kind, each.why) for each in about.holds] == [("group", "PodGroupNotFound")]
+
+
+def held_by_a_plugin(reason: str = "PreEnqueueRejected", **spec: Any) -> Wire:
+    said = {"reason": reason, "message": 'PreEnqueue plugin "HoldUntil": held until: noon'}
+    return a_pod("p", condition=said, **spec)
+
+
+def test_a_pod_that_a_plugin_holds_is_told_the_plugin_and_its_words_and_not_that_it_is_tried_again() -> None:
+    house = House(*TREE, stamped(a_task("p", queue="a"), "a"))
+    for about in (told(house, held_by_a_plugin()), told(None, held_by_a_plugin())):
+        (hold,) = about.holds
+        assert about.summary == "it waits for a plugin of its scheduler"
+        assert (hold.kind, hold.name, hold.why, hold.text) == (
+            "plugin",
+            "HoldUntil",
+            "PreEnqueueRejected",
+            "held until: noon",
+        )
+        assert about.next == ("what plugin HoldUntil waits for has to happen",)
+
+
+def test_a_pod_that_a_plugin_fails_on_is_told_so() -> None:
+    about = told(None, held_by_a_plugin("SchedulerError"))
+    assert about.next == ("plugin HoldUntil fails on the pod: the plugin has to be mended, or the pod changed",)
+
+
+def test_a_pod_of_a_profile_without_queues_that_a_plugin_holds_is_not_called_foreign() -> None:
+    about = told(None, held_by_a_plugin(schedulerName="default-scheduler"))
+    assert about.summary == "it waits for a plugin of its scheduler default-scheduler; it does not go by queues"
+    assert about.holds[0].name == "HoldUntil"
+
+
+def test_a_pod_that_a_plugin_holds_and_whose_queue_is_full_is_told_both() -> None:
+    house = House(*TREE, a_task("run", 3, queue="a", node_name="n"), a_task("p", 2, queue="b"))
+    about = told(house, held_by_a_plugin(), 2)
+    assert [hold.kind for hold in about.holds] == ["plugin", "queue"]
+    assert about.summary == "it waits for a plugin of its scheduler, then for its queue"
+
+
+def test_a_pod_whose_turn_it_is_and_that_a_plugin_holds_is_not_told_to_wait_for_its_turn() -> None:
+    about = told(House(*TREE, a_task("p", queue="a")), held_by_a_plugin())
+    assert [hold.kind for hold in about.holds] == ["plugin"]
+
+
+def test_an_error_of_the_scheduler_that_no_plugin_caused_is_told_as_before() -> None:
+    about = told(None, a_pod("p", condition={"reason": "SchedulerError", "message": "binding rejected: no"}))
+    assert about.next == ("it is tried again by itself",)

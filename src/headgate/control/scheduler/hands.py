@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import time
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, Final
@@ -19,6 +20,7 @@ from headgate.client.outcome import Outcome, Verdict
 from headgate.client.writer import Writer
 from headgate.control.scheduler.eviction import preempt
 from headgate.control.scheduler.results import result_of
+from headgate.kube.conditions import PRE_ENQUEUE_REJECTED
 from headgate.kube.resource import PODS
 from headgate.kube.timestamps import format_time
 from headgate.scheduling.effects import Bind, Effect, LiftGate, Preempt, Prepare, RemoveStamp, Say, SetStatus, Write
@@ -26,6 +28,7 @@ from headgate.scheduling.meters import BIND, ERROR, SUCCESS
 from headgate.scheduling.pod import Pod
 from headgate.scheduling.scheduler import Scheduler
 
+_log: Final = logging.getLogger(__name__)
 _STATUS_WORKERS: Final = 4
 _EVENTS_KEPT: Final = 16_384
 _AGAIN_S: Final = 1.0
@@ -256,6 +259,8 @@ class Hands:
         said = Said(
             _reference(pod), say.reason, say.message, say.type, behind.scheduler_name, say.action, name, related
         )
+        if say.reason == PRE_ENQUEUE_REJECTED:
+            _log.info("pod %s/%s is held: %s", pod.namespace, pod.name, say.message)
         self._events.tell(said)
 
     async def rest(self) -> None:
