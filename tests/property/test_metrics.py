@@ -160,9 +160,10 @@ def test_attempts_are_counted_by_result_and_profile(made: list[tuple[str, str, f
     assert found == {kind: sum(attempt[:2] == kind for attempt in made) for kind in kinds}
 
 
-@given(st.integers(0, 100), st.integers(1, 12))
-def test_one_attempt_in_so_many_is_timed_and_the_first_one_is(rounds: int, every: int) -> None:
+@given(st.integers(0, 100), st.integers(1, 12), st.booleans())
+def test_one_attempt_in_so_many_is_timed_and_the_first_one_is(rounds: int, every: int, is_foreign: bool) -> None:
     told: list[float] = []
+    calls: list[float] = []
 
     class Told:
         def plugin_took(self, plugin: str, point: str, status: str, duration_s: float, /) -> None:
@@ -170,6 +171,12 @@ def test_one_attempt_in_so_many_is_timed_and_the_first_one_is(rounds: int, every
 
         def point_took(self, point: str, status: str, profile: str, duration_s: float, /) -> None:
             pass
+
+        def times_always(self, plugin: str, /) -> bool:
+            return is_foreign
+
+        def call_took(self, plugin: str, point: str, duration_s: float, now_s: float, /) -> None:
+            calls.append(duration_s)
 
     watch = Watch("p", lambda: 0.0, Told(), every)
     meter = watch.meter("Plugin", PRE_ENQUEUE)
@@ -181,3 +188,4 @@ def test_one_attempt_in_so_many_is_timed_and_the_first_one_is(rounds: int, every
         watch.end()
     assert meter.asked == rounds
     assert len(told) == -(-rounds // every)
+    assert len(calls) == (rounds if is_foreign else 0)

@@ -7,8 +7,10 @@ taken before the fence is asked, so a line is never later than the moment it sta
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 from headgate.client.credentials.shell import find_access
@@ -16,6 +18,7 @@ from headgate.client.http.shell import Http
 from headgate.client.kubeconfig import Access
 from headgate.client.leases.election import Timing
 from headgate.client.leases.shell import Elector, clock_s, new_identity
+from headgate.client.transport import Transport
 
 TIMING = Timing(lease_s=4, renew_s=2.5, retry_s=0.5)
 
@@ -23,8 +26,16 @@ TIMING = Timing(lease_s=4, renew_s=2.5, retry_s=0.5)
 async def main(kubeconfig: str, lease: str, name: str, file: str) -> None:
     access = find_access(kubeconfig)
     assert isinstance(access, Access), access
-    transport = Http(access)
-    elector = Elector(transport, "default", lease, f"{name}-{new_identity()}", TIMING)
+
+    @contextlib.asynccontextmanager
+    async def reach() -> AsyncIterator[Transport]:
+        transport = Http(access)
+        try:
+            yield transport
+        finally:
+            await transport.close()
+
+    elector = Elector(reach, "default", lease, f"{name}-{new_identity()}", TIMING)
     with Path(file).open("a", buffering=1) as notes:
 
         async def lead() -> None:
@@ -37,7 +48,6 @@ async def main(kubeconfig: str, lease: str, name: str, file: str) -> None:
         task = asyncio.create_task(elector.run(lead))
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
         await asyncio.wait([task])
-    await transport.close()
 
 
 if __name__ == "__main__":

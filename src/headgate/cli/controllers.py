@@ -15,7 +15,7 @@ from headgate import schemas
 from headgate.cli.meters import Meters
 from headgate.client.fence import Fenced
 from headgate.client.leases.election import Timing
-from headgate.client.leases.shell import Elector, new_identity
+from headgate.client.leases.shell import Elector, Reach, new_identity
 from headgate.client.transport import Transport
 from headgate.control.shell import keep_running
 from headgate.control.zones import find_zone
@@ -137,22 +137,39 @@ async def keep_jobs(transport: Transport, features: Features, settings: JobSetti
 
 
 async def stand_and_control(
-    authority: str, transport: Transport, features: Features, meters: Meters, say: Callable[[str], None]
+    authority: str,
+    transport: Transport,
+    features: Features,
+    meters: Meters,
+    say: Callable[[str], None],
+    reach_lease: Reach,
 ) -> None:
-    """Controls while it is elected."""
-    await _stand(LEASE, transport, lambda fenced: keep_controlling(authority, fenced, features, meters), say)
+    """Controls while it is elected. ``reach_lease``: see ``client/leases/shell.py``."""
+    await _stand(
+        LEASE, transport, lambda fenced: keep_controlling(authority, fenced, features, meters), say, reach_lease
+    )
 
 
 async def stand_for_quota(
-    transport: Transport, features: Features, jobs: JobSettings, meters: Meters, say: Callable[[str], None]
+    transport: Transport,
+    features: Features,
+    jobs: JobSettings,
+    meters: Meters,
+    say: Callable[[str], None],
+    reach_lease: Reach,
 ) -> None:
-    await _stand(QUOTA_LEASE, transport, lambda fenced: keep_quota(fenced, features, jobs, meters), say)
+    await _stand(QUOTA_LEASE, transport, lambda fenced: keep_quota(fenced, features, jobs, meters), say, reach_lease)
 
 
 async def stand_for_jobs(
-    transport: Transport, features: Features, settings: JobSettings, meters: Meters, say: Callable[[str], None]
+    transport: Transport,
+    features: Features,
+    settings: JobSettings,
+    meters: Meters,
+    say: Callable[[str], None],
+    reach_lease: Reach,
 ) -> None:
-    await _stand(JOBS_LEASE, transport, lambda fenced: keep_jobs(fenced, features, settings, meters), say)
+    await _stand(JOBS_LEASE, transport, lambda fenced: keep_jobs(fenced, features, settings, meters), say, reach_lease)
 
 
 async def _stand(
@@ -160,9 +177,10 @@ async def _stand(
     transport: Transport,
     work: Callable[[Transport], Awaitable[None]],
     say: Callable[[str], None],
+    reach_lease: Reach,
 ) -> None:
     """What is written is fenced: nothing is sent when another one may lead."""
-    elector = Elector(transport, *lease, new_identity(), Timing())
+    elector = Elector(reach_lease, *lease, new_identity(), Timing())
 
     async def lead() -> None:
         say(f"elected: holds the Lease {'/'.join(lease)}")

@@ -36,7 +36,7 @@ from headgate.cli.webhooks import Wish, serve_webhooks, webhook_options
 from headgate.client.credentials.shell import authority_of
 from headgate.client.kubeconfig import Access
 from headgate.client.leases.election import Timing
-from headgate.client.leases.shell import Elector, new_identity
+from headgate.client.leases.shell import Elector, Reach, new_identity
 from headgate.client.transport import Transport, Unreachable
 from headgate.control.board import Board
 from headgate.control.preflight import knows_gates, lacks_kinds, live_owner, live_quota
@@ -283,14 +283,16 @@ async def _work(order: Order, transport: Transport, board: Board) -> str:
     if not election.leader_elect:
         await keep()
         return ""
-    await _stand(election, transport, lambda room_s: keep(room_s=room_s))
+    await _stand(election, lambda: reach(order.access), lambda room_s: keep(room_s=room_s))
     return ""
 
 
 async def _control(order: Order, transport: Transport, meters: Meters) -> str:
     authority = authority_of(order.access)
     if order.configuration.leader_election.leader_elect:
-        await stand_and_control(authority, transport, order.features, meters, click.echo)
+        await stand_and_control(
+            authority, transport, order.features, meters, click.echo, lambda: reach(order.access)
+        )
     else:
         await keep_controlling(authority, transport, order.features, meters)
     return ""
@@ -298,7 +300,7 @@ async def _control(order: Order, transport: Transport, meters: Meters) -> str:
 
 async def _give_quota(order: Order, transport: Transport, meters: Meters) -> str:
     if order.configuration.leader_election.leader_elect:
-        await stand_for_quota(transport, order.features, order.jobs, meters, click.echo)
+        await stand_for_quota(transport, order.features, order.jobs, meters, click.echo, lambda: reach(order.access))
     else:
         await keep_quota(transport, order.features, order.jobs, meters)
     return ""
@@ -306,17 +308,17 @@ async def _give_quota(order: Order, transport: Transport, meters: Meters) -> str
 
 async def _keep_jobs(order: Order, transport: Transport, meters: Meters) -> str:
     if order.configuration.leader_election.leader_elect:
-        await stand_for_jobs(transport, order.features, order.jobs, meters, click.echo)
+        await stand_for_jobs(transport, order.features, order.jobs, meters, click.echo, lambda: reach(order.access))
     else:
         await keep_jobs(transport, order.features, order.jobs, meters)
     return ""
 
 
 async def _stand(
-    election: LeaderElection, transport: Transport, work: Callable[[Callable[[], float]], Awaitable[None]]
+    election: LeaderElection, reach_lease: Reach, work: Callable[[Callable[[], float]], Awaitable[None]]
 ) -> None:
     timing = Timing(int(election.lease_duration_s), election.renew_deadline_s, election.retry_period_s)
-    elector = Elector(transport, election.resource_namespace, election.resource_name, new_identity(), timing)
+    elector = Elector(reach_lease, election.resource_namespace, election.resource_name, new_identity(), timing)
 
     async def lead() -> None:
         click.echo(f"elected: holds the Lease {election.resource_namespace}/{election.resource_name}")

@@ -10,6 +10,7 @@ not served, is told as an empty list. A consumer that knows better what a 404 me
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Final
 
@@ -29,6 +30,7 @@ _WATCH_S: Final = 300
 _SILENCE_S: Final = 135.0
 """Servers send a bookmark about every minute: when two did not come, the connection is dead and does not know it."""
 _QUIET_S: Final = 1.0
+"""Objects that are told before other tasks of the event loop get a turn: a consumer may take its time for each."""
 _PATIENCE: Final = 3
 """How often a list from the past is refused before we believe that the server's data were put back."""
 

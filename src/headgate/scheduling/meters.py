@@ -2,7 +2,8 @@
 
 Counting is an addition per call, timing two looks at a clock that is handed in; without one nothing is timed. An
 attempt is timed as a whole, so what is told of an extension point is the sum over its plugins in that attempt. The
-first attempt is timed, so that a slow plugin shows even where little happens. Told to ``metrics.py``.
+first attempt is timed, so that a slow plugin shows even where little happens. Told to ``metrics.py``. Plugins that are
+not built in are timed at each call, so that a slow one is named (``slow_calls.py``).
 """
 
 from __future__ import annotations
@@ -38,22 +39,29 @@ class Record(Protocol):
 
     def point_took(self, point: str, status: str, profile: str, duration_s: float, /) -> None: ...
 
+    def times_always(self, plugin: str, /) -> bool:
+        """Whether every call of the plugin is timed, and told to :meth:`call_took`."""
+        ...
+
+    def call_took(self, plugin: str, point: str, duration_s: float, now_s: float, /) -> None: ...
+
 
 class Meter:
     """One plugin at one extension point of one profile."""
 
-    __slots__ = ("_watch", "asked", "plugin", "point")
+    __slots__ = ("_watch", "asked", "plugin", "point", "times_always")
 
-    def __init__(self, plugin: str, point: str, watch: Watch) -> None:
+    def __init__(self, plugin: str, point: str, watch: Watch, *, times_always: bool = False) -> None:
         self.plugin = plugin
         self.point = point
         self.asked = 0
+        self.times_always = times_always
         self._watch = watch
 
     def begin(self) -> float | None:
         """The plugin is asked. When, if that is to be told to :meth:`end`."""
         self.asked += 1
-        return self._watch.now_s() if self._watch.is_timing else None
+        return self._watch.now_s() if self._watch.is_timing or self.times_always else None
 
     def end(self, began_s: float, status: str) -> None:
         self._watch.took(self, status, self._watch.now_s() - began_s)
@@ -75,7 +83,8 @@ class Watch:
     def meter(self, plugin: str, point: str) -> Meter:
         found = self._meters.get((plugin, point))
         if found is None:
-            found = self._meters[plugin, point] = Meter(plugin, point, self)
+            always = self._record is not None and self._record.times_always(plugin)
+            found = self._meters[plugin, point] = Meter(plugin, point, self, times_always=always)
         return found
 
     def meters(self) -> Iterator[Meter]:
@@ -89,6 +98,10 @@ class Watch:
             self.is_timing = self._record is not None
 
     def took(self, meter: Meter, status: str, duration_s: float) -> None:
+        if self._record is not None and meter.times_always:
+            self._record.call_took(meter.plugin, meter.point, duration_s, self.now_s())
+        if not self.is_timing:
+            return
         if self._record is not None:
             self._record.plugin_took(meter.plugin, meter.point, status, duration_s)
         total_s, worst = self._points.get(meter.point, (0.0, SUCCESS))

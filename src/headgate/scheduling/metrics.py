@@ -13,9 +13,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from headgate.kube.exposition import Family, Histograms, Sample, exponential, page
-from headgate.scheduling import gate_waits, queue_metrics
+from headgate.scheduling import gate_waits, queue_metrics, slow_calls
+from headgate.scheduling.configuration.registry import BUILT_IN, QUEUE_PLUGINS
 from headgate.scheduling.gate_waits import GateWaits
 from headgate.scheduling.meters import FILTER, POST_FILTER, PRE_FILTER, PRE_SCORE, SCORE, Clock, Watch, no_time
+from headgate.scheduling.slow_calls import SlowCalls
 
 SCHEDULED: Final = "scheduled"
 UNSCHEDULABLE: Final = "unschedulable"
@@ -23,6 +25,7 @@ ERROR: Final = "error"
 
 _ATTEMPTS: Final = (*map(str, range(15)), "15+")
 _PREEMPTION: Final = "DefaultPreemption"
+_OWN: Final = frozenset({*BUILT_IN, *QUEUE_PLUGINS, "QueueAllocation"})
 _EVALUATED_AT: Final = (PRE_FILTER, FILTER, PRE_SCORE, SCORE)
 _ATTEMPT_BOUNDS_S: Final = exponential(0.001, 2, 15)
 
@@ -51,6 +54,7 @@ FAMILIES: Final[Mapping[str, Family]] = {
     "scheduler_unschedulable_pods": Family("gauge", "Pods that a plugin turned away and that were not tried since."),
     "scheduler_inflight_events": Family("gauge", "Events that are kept for pods that are being tried."),
     "scheduler_cache_size": Family("gauge", "Nodes, pods with a node, and pods whose binding is under way."),
+    slow_calls.NAME: slow_calls.FAMILY,
     gate_waits.GATED_PODS: Family("gauge", "Pods that a scheduling gate holds."),
     gate_waits.OLDEST: Family("gauge", "Age of the oldest pod that a scheduling gate holds."),
     gate_waits.WAITS: Family("histogram", "From a pod's creation until it lost a scheduling gate."),
@@ -66,6 +70,7 @@ class Metrics:
     def __init__(self, clock: Clock | None = None, *, day: Clock | None = None, every: int = 10) -> None:
         self.gates = GateWaits(day=day)
         self.queues = queue_metrics.QueueMetrics()
+        self.slow_calls = SlowCalls()
         self.clock: Clock = clock or no_time
         self._timer = clock
         self._every = every
@@ -130,6 +135,12 @@ class Metrics:
     def point_took(self, point: str, status: str, profile: str, duration_s: float, /) -> None:
         self._points.at(point, status, profile).observe(duration_s)
 
+    def times_always(self, plugin: str, /) -> bool:
+        return plugin not in _OWN
+
+    def call_took(self, plugin: str, point: str, duration_s: float, now_s: float, /) -> None:
+        self.slow_calls.took(plugin, point, duration_s, now_s)
+
     # What is told
 
     def samples(self, now_s: float) -> Iterator[Sample]:
@@ -139,6 +150,7 @@ class Metrics:
         for histograms in self._histograms:
             yield from histograms.samples()
         yield from self._evaluations()
+        yield from self.slow_calls.samples()
         yield from self.gates.samples(now_s)
 
     def _evaluations(self) -> Iterator[Sample]:

@@ -294,7 +294,10 @@ class Scheduler:
             if is_enough():
                 break
         # After the attempts: a share that a pod without a node gives back is room that no other pod has to make.
-        return effects + self._attempts.carry_out(self._contending.step(), now_s)
+        effects += self._attempts.carry_out(self._contending.step(), now_s)
+        for problem in self.metrics.slow_calls.messages():
+            self._report(problem)
+        return effects
 
     def next_deadline_s(self) -> float | None:
         """When :meth:`step` has something to do, unless something happens before."""

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
-from collections.abc import Awaitable, Callable
+import threading
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
 
 from headgate.client.inprocess import InProcess
 from headgate.client.leases.election import Timing
-from headgate.client.leases.shell import Elector
-from headgate.client.transport import Request, Response, Unreachable
+from headgate.client.leases.shell import Elector, Reach
+from headgate.client.transport import Request, Response, Transport, Unreachable
 
 Object = dict[str, Any]
 TIMING = Timing(lease_s=1, renew_s=0.5, retry_s=0.05)
@@ -23,15 +26,21 @@ class Server:
         self.lease: Object | None = None
         self.cut_off: set[str] = set()
         self._revision = 0
+        self._one_at_a_time = threading.Lock()
 
-    def transport(self, name: str) -> InProcess:
+    def reach(self, name: str) -> Reach:
         async def handle(request: Request) -> Response:
             await asyncio.sleep(0)
             if name in self.cut_off:
                 raise Unreachable("cut off")
-            return self.answer(request)
+            with self._one_at_a_time:
+                return self.answer(request)
 
-        return InProcess(handle)
+        @contextlib.asynccontextmanager
+        async def opened() -> AsyncIterator[Transport]:
+            yield InProcess(handle)
+
+        return opened
 
     def answer(self, request: Request) -> Response:
         if request.method == "GET":
@@ -47,7 +56,7 @@ class Server:
 
 class Candidate:
     def __init__(self, server: Server, name: str, work: Callable[[], Awaitable[None]] | None = None) -> None:
-        self.elector = Elector(server.transport(name), "kube-system", "headgate", name, TIMING)
+        self.elector = Elector(server.reach(name), "kube-system", "headgate", name, TIMING)
         self.started = 0
         self.working = asyncio.Event()
         self.idle = asyncio.Event()
@@ -126,7 +135,64 @@ def test_work_that_fails_starts_again_while_the_lease_lasts() -> None:
     play(test)
 
 
+def test_work_that_blocks_its_event_loop_for_longer_than_the_lease_keeps_it() -> None:
+    rooms: list[float] = []
+
+    async def test(server: Server) -> None:
+        async def block() -> None:
+            for _ in range(3):
+                time.sleep(TIMING.lease_s)  # as a slow plugin does; no other task of this loop runs meanwhile
+                rooms.append(candidate.elector.room_s())
+            await asyncio.Event().wait()
+
+        candidate = Candidate(server, "slow", block)
+        while len(rooms) < 3:
+            await asyncio.sleep(0.01)
+        assert min(rooms) > 0
+        assert candidate.started == 1
+        assert server.lease is not None
+        assert server.lease["spec"]["leaseTransitions"] == 0
+        await candidate.stop()
+
+    play(test)
+
+
+def test_a_leader_that_loses_the_lease_while_its_loop_is_blocked_stops_before_it_stands_again() -> None:
+    notes: list[tuple[float, str]] = []
+
+    async def test(server: Server) -> None:
+        async def block() -> None:
+            if notes:
+                await asyncio.Event().wait()
+            server.cut_off = {"slow"}
+            began_s = time.monotonic()
+            while slow.elector.room_s() > 0:
+                assert time.monotonic() - began_s < 2 * TIMING.lease_s
+                time.sleep(0.01)
+            # The thread of the other candidate is elected meanwhile. When it is gone, this one could have the Lease.
+            while server.lease is None or server.lease["spec"]["holderIdentity"] != "other":
+                assert time.monotonic() - began_s < 10 * TIMING.lease_s
+                time.sleep(0.01)
+            server.cut_off = {"other"}
+            time.sleep(2 * TIMING.lease_s)
+            notes.append((slow.elector.room_s(), server.lease["spec"]["holderIdentity"]))
+            await asyncio.Event().wait()
+
+        server.cut_off = {"other"}
+        other = Candidate(server, "other")
+        slow = Candidate(server, "slow", block)
+        while slow.started < 2:
+            await asyncio.sleep(0.01)
+        assert notes == [(0.0, "other")]
+        assert server.lease is not None
+        assert server.lease["spec"]["holderIdentity"] == "slow"
+        await other.stop()
+        await slow.stop()
+
+    play(test)
+
+
 @pytest.mark.parametrize("timing", [Timing(renew_s=15.0), Timing(retry_s=9.0), Timing(retry_s=0.0)])
 def test_times_that_make_no_sense_are_refused(timing: Timing) -> None:
     with pytest.raises(ValueError, match="must be longer"):
-        Elector(Server().transport("x"), "n", "l", "i", timing)
+        Elector(Server().reach("x"), "n", "l", "i", timing)

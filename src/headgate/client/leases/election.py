@@ -79,8 +79,8 @@ class Election:
 
     def room_s(self, now_s: float) -> float:
         """How long a request that starts now may take, so that nobody else can lead before it ends. 0: not at all."""
-        spare_s = self._timing.lease_s - self._timing.renew_s
-        return self._held_until_s + spare_s - now_s if self.may_write(now_s) else 0.0
+        until_s = self._held_until_s  # read once: another thread may renew meanwhile
+        return until_s + self._timing.lease_s - self._timing.renew_s - now_s if now_s < until_s else 0.0
 
     def step(self, now_s: float, clock: str) -> Step:
         """What to do now. ``clock`` is the time as the record will show it."""
