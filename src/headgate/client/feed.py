@@ -36,6 +36,16 @@ class _Page(msgspec.Struct):
     items: list[msgspec.Raw] | None = None
 
 
+class _Kind(msgspec.Struct):
+    name: str
+
+
+class _Discovery(msgspec.Struct):
+    resources: list[_Kind]
+
+
+_NOT_FOUND: Final = 404
+_decode_discovery: Final = wire_json.Decoder(_Discovery).decode
 _decode_line: Final = wire_json.Decoder(_Line).decode
 _decode_page: Final = wire_json.Decoder(_Page).decode
 _decode_whole: Final = picking.decoder()
@@ -65,6 +75,16 @@ def parse_page(path: str, body: bytes, decode: picking.Decode) -> tuple[list[tup
         return items, page.metadata.get("continue") or "", str(page.metadata["resourceVersion"])
     except _UNFIT as error:
         raise Trouble(UNREADABLE, f"{path} sent what is not a list: {body[:200]!r}") from error
+
+
+def names_kind(response: Response, plural: str) -> bool:
+    """Whether the discovery document of a group and version lists a kind. One that cannot be read may list it."""
+    if not response.ok:
+        return response.status != _NOT_FOUND
+    try:
+        return any(each.name == plural for each in _decode_discovery(response.body).resources)
+    except msgspec.DecodeError:
+        return True
 
 
 def refusal(path: str, response: Response) -> Trouble:

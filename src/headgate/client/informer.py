@@ -5,7 +5,8 @@ The consumer gets every object once as ``Applied`` and again whenever it changed
 forgotten that far back (410), the collection is listed again and only the differences are told. What has been told is
 in ``client/known.py``, what the bytes say in ``client/feed.py``. A consumer that names ``fields`` is told those and
 nothing else of an object. Nothing is told twice, and no state after a newer one. A kind that ``may_be_absent``, and is
-not served, is told as an empty list. A consumer that knows better what a 404 means takes it (``not_found``).
+not served, is told as an empty list, and then to ``absent``, each time that it is found so anew. A consumer that knows
+better what a 404 means takes it (``not_found``).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Final
 
 from headgate.client import picking
 from headgate.client.backoff import Backoff
-from headgate.client.feed import UNREADABLE, Trouble, parse_event, parse_page, refusal
+from headgate.client.feed import UNREADABLE, Trouble, names_kind, parse_event, parse_page, refusal
 from headgate.client.known import Applied, Event, Key, Known, Removed, Sink, Synced, is_older
 from headgate.client.time_slice import give_way
 from headgate.client.transport import Lines, Request, Response, Transport, Unreachable, encode_query
@@ -24,6 +25,7 @@ from headgate.client.transport import Lines, Request, Response, Transport, Unrea
 __all__ = ["Applied", "Event", "Informer", "Removed", "Sink", "Synced"]
 
 _GONE: Final = 410
+_FORBIDDEN: Final = 403
 _NOT_FOUND: Final = 404
 _PAGE: Final = 500
 _WATCH_S: Final = 300
@@ -49,6 +51,7 @@ class Informer:
         query: Mapping[str, str] | None = None,
         fields: Iterable[str] = (),
         may_be_absent: bool = False,
+        absent: Callable[[str], None] = lambda problem: None,
         not_found: Callable[[str], None] | None = None,
         report: Callable[[str], None] = lambda problem: None,
     ) -> None:
@@ -62,6 +65,7 @@ class Informer:
         self._decode = picking.decoder(fields)
         self._may_be_absent = may_be_absent
         self._is_absent = False
+        self._absent = absent
         self._report = report
         self._not_found = not_found or report
         self._backoff = Backoff()
@@ -87,21 +91,34 @@ class Informer:
                 wait_s = error.wait_s
                 if error.status in (_GONE, UNREADABLE):
                     self._revision = ""
-                if error.status == _NOT_FOUND and self._may_be_absent:
-                    self._tell_absent()
+                if self._may_be_absent and not await self._is_served(error.status):
+                    self._tell_absent(str(error))
                 elif error.status == _NOT_FOUND:
                     self._not_found(str(error))
                 elif error.status != _GONE:
                     self._report(str(error))
             await self._sleep(max(wait_s, self._backoff.next(self._jitter())))
 
-    def _tell_absent(self) -> None:
+    async def _is_served(self, status: int) -> bool:
+        """What a refusal says of the kind. An account without rights is refused (403) before the server looks whether
+        there is such a kind; discovery is open to every account."""
+        if status != _FORBIDDEN:
+            return status != _NOT_FOUND
+        root, _, plural = self._path.rpartition("/")
+        try:
+            response = await self._transport.request(Request("GET", root, "", {"accept": "application/json"}))
+        except Unreachable:
+            return True
+        return names_kind(response, plural)
+
+    def _tell_absent(self, problem: str) -> None:
         """A kind that is not served has no objects; whoever serves it later is heard of by asking again."""
         self._revision = ""
         if not self._is_absent:
             self._is_absent = True
             self._known.keep(set())
             self._sink(Synced(self._newest))
+            self._absent(problem)
 
     async def _list(self) -> None:
         seen: set[Key] = set()
@@ -118,6 +135,7 @@ class Informer:
                 self._whole_lists = self._whole_lists or (error.status == _GONE and bool(token))
                 raise
             items, following, revision = parse_page(self._path, page, self._decode)
+            self._is_absent = False
             if not token:
                 self._mind_the_past(revision)
             for item, identity in items:
@@ -127,7 +145,7 @@ class Informer:
             token = following
             if not token:
                 break
-        self._whole_lists = self._is_absent = False
+        self._whole_lists = False
         self._known.keep(seen)
         self._revision = self._newest = revision
         self._sink(Synced(self._revision))

@@ -71,8 +71,13 @@ class Cluster:
 
     @property
     def needed(self) -> frozenset[Resource]:
-        """What must be known before the first pod is tried, if it is served. What plugins ask for need not be."""
+        """What built-in plugins and queues look at. Other resources that are watched are plugins' own choice."""
         return self._needed
+
+    def watchers(self, resource: Resource) -> list[str]:
+        """The names of the plugins that are told about the resource."""
+        names = (getattr(part, "name", "") for part in self._listeners.get(resource, ()))
+        return sorted({name for name in names if name})
 
     def watched(self) -> dict[Resource, frozenset[str]]:
         return {

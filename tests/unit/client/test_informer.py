@@ -44,6 +44,8 @@ class Script:
         self.problems: list[str] = []
         self.over = asyncio.Event()
         self.fields: tuple[str, ...] = ()
+        self.may_be_absent = False
+        self.absent: list[str] = []
         self.transport = InProcess(self.handle)
 
     async def handle(self, request: Request) -> Response | AsyncGenerator[bytes, None]:
@@ -74,6 +76,8 @@ class Script:
                 sleep=self.sleep,
                 query={"fieldSelector": "spec.nodeName!="},
                 fields=self.fields,
+                may_be_absent=self.may_be_absent,
+                absent=self.absent.append,
                 report=self.problems.append,
             )
             task = asyncio.create_task(informer.run())
@@ -210,3 +214,32 @@ def test_a_silent_watch_is_given_up_after_two_bookmarks_did_not_come() -> None:
     script.transport = Counting(script.handle)
     script.play()
     assert 120 <= heard[0] <= 180
+
+
+def test_a_kind_that_vanishes_while_it_is_listed_is_told_as_absent_again() -> None:
+    script = Script(refusal(404), refusal(404), page(7, thing("a", 3), more="next"), refusal(404), refusal(404))
+    script.may_be_absent = True
+    script.play()
+    assert script.told() == ["synced@", "+a@3", "-a", "synced@"]
+    assert (len(script.absent), script.problems) == (2, [])
+
+
+def discovery(*names: str) -> Response:
+    return Response(200, {}, json.dumps({"resources": [{"name": name} for name in names]}).encode())
+
+
+def test_a_forbidden_kind_is_absent_if_discovery_does_not_list_it_and_a_problem_if_it_does() -> None:
+    script = Script(refusal(403), refusal(404), refusal(403), discovery("pods/log"), refusal(403), discovery("pods"))
+    script.may_be_absent = True
+    script.play()
+    assert script.told() == ["synced@"]
+    assert (len(script.absent), len(script.problems)) == (1, 1)
+    assert "answered 403" in script.problems[0]
+
+
+def test_a_forbidden_kind_whose_discovery_cannot_be_read_counts_as_served() -> None:
+    unreadable = (Response(200, {}, b"<html>"), refusal(500), Unreachable("cut off"))
+    script = Script(*(each for answer in unreadable for each in (refusal(403), answer)))
+    script.may_be_absent = True
+    script.play()
+    assert (script.told(), script.absent, len(script.problems)) == ([], [], 3)

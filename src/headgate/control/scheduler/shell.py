@@ -1,7 +1,10 @@
 """Runs a scheduler on an API server: one watch per resource, one loop that tries pods, hands that write.
 
-The loop begins when every watch has told all there is: before that, a node that looks empty may be full. It works in
-short turns, so that watches and answers are heard between them, and sleeps until something happens or time is up.
+The loop begins when every watch has told all there is: before that, a node that looks empty may be full. Pods are
+listed last: PreEnqueue plugins are asked about a pod when it is first seen, and must know by then what they watch. A
+kind that plugins watch and that is not served is not waited for; when it is served later, plugins are told of its
+objects when all of them are listed, all at once. The loop works in short turns, so that watches and answers are heard
+between them, and sleeps until something happens or time is up.
 """
 
 from __future__ import annotations
@@ -109,6 +112,8 @@ class SchedulerShell:
         self._woken = asyncio.Event()
         self._hands = Hands(self.scheduler, writer, self._woken.set, instance)
         self._unsynced: set[Resource] = set()
+        self._pods_may_come = asyncio.Event()
+        self._late: dict[Resource, list[Event]] = {}  # kinds that are not served, and what was heard of them since
         self._reporter: Reporter | None = None
         names, queues = self.scheduler.names_by_queues, self.scheduler.queues
         if names and reports:
@@ -128,7 +133,7 @@ class SchedulerShell:
             NODES: _NODE_FIELDS,
             PODS: pod_fields,
         }
-        self._unsynced = {NODES, PODS, *scheduler.cluster.needed}
+        self._unsynced = set(watched)
         async with asyncio.TaskGroup() as group:
             for resource, fields in watched.items():
                 group.create_task(self._watch(resource, fields))
@@ -138,6 +143,9 @@ class SchedulerShell:
             group.create_task(self._work())
 
     async def _watch(self, resource: Resource, fields: Iterable[str]) -> None:
+        if resource == PODS:
+            await self._pods_may_come.wait()
+        is_chosen = resource not in (NODES, PODS, *self.scheduler.cluster.needed)
         await Informer(
             self._transport,
             resource.collection(),
@@ -146,11 +154,30 @@ class SchedulerShell:
             sleep=asyncio.sleep,
             query=_LIVE_PODS if resource == PODS else None,
             fields=fields,
-            may_be_absent=resource in _MAY_BE_ABSENT,
-            report=_complain,
+            may_be_absent=is_chosen or resource in _MAY_BE_ABSENT,
+            absent=lambda problem: self._absent(resource, problem),
+            report=(lambda problem: self._not_listed(resource, problem)) if is_chosen else _complain,
         ).run()
 
+    def _absent(self, resource: Resource, problem: str) -> None:
+        self._late[resource] = []
+        if resource not in _MAY_BE_ABSENT:
+            watchers = ", ".join(self.scheduler.cluster.watchers(resource))
+            _complain(f"{problem}; {watchers} watches a kind that is not served: pods are tried without it until it is")
+
+    def _not_listed(self, resource: Resource, problem: str) -> None:
+        if resource in self._unsynced:
+            watchers = ", ".join(self.scheduler.cluster.watchers(resource))
+            problem = f"{problem}; no pod is tried before it can be listed and watched, since {watchers} watches it"
+        _complain(problem)
+
     def _heard(self, resource: Resource, event: Event) -> None:
+        if resource in self._late:
+            self._late[resource].append(event)
+            if isinstance(event, Synced):
+                for each in self._late.pop(resource):
+                    self._heard(resource, each)
+            return
         now_s = time.monotonic()
         scheduler = self.scheduler
         match event:
@@ -168,6 +195,8 @@ class SchedulerShell:
                 scheduler.object_removed(resource, namespace, name, now_s)
             case Synced():
                 self._unsynced.discard(resource)
+                if self._unsynced <= {PODS}:
+                    self._pods_may_come.set()
                 if not self._unsynced:
                     self.synced.set()
         if self._reporter is not None:
