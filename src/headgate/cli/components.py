@@ -80,7 +80,8 @@ async def _start_jobs(plan: Plan, served: Served, stack: contextlib.AsyncExitSta
 
 async def _start_scheduler(plan: Plan, served: Served, stack: contextlib.AsyncExitStack) -> None:
     found = installed_plugins(_log.warning)
-    make = maker(default_configuration(SCHEDULERS, found), found, plan.features, all_wait=plan.all_wait)
+    configuration = default_configuration(SCHEDULERS, found)
+    make = maker(configuration, found, plan.features, all_wait=plan.all_wait, gated_events=plan.gated_events)
     if isinstance(make, str):
         raise UpProblem(make)
     transport, board = served.client("headgate-scheduler"), served.meters.board

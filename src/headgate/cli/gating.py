@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from headgate.capacity.names import OPT_IN
+from headgate.scheduling.telling import GATED_EVENTS_PER_HOUR
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -37,6 +38,19 @@ def waiting_option(command: F) -> F:
         is_flag=True,
         help="Pods of every profile wait for terminating pods that leave enough room, with a nominated node, before "
         "they are called Unschedulable. Pods that go by queues or have Kueue's quota always do.",
+    )(command)
+
+
+def gated_events_option(command: F) -> F:
+    """The command gets ``gated_events``."""
+    return click.option(
+        "--gated-pod-events",
+        "gated_events",
+        type=click.IntRange(min=0),
+        default=GATED_EVENTS_PER_HOUR,
+        show_default=True,
+        metavar="N",
+        help="Emit at most N Events per hour that name the gates of pods which are gated for ten seconds. 0: none.",
     )(command)
 
 

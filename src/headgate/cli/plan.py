@@ -18,6 +18,7 @@ from headgate.jobs.settings import DEFAULT, JobSettings
 from headgate.kube import quantity, timestamps
 from headgate.kube.features import Features
 from headgate.owners.nodes.options import Patience, patience_of
+from headgate.scheduling.telling import GATED_EVENTS_PER_HOUR
 
 COMPONENTS: Final = ("apiserver", "nodes", "controllers", "scheduler", "quota", "jobs")
 SCHEDULERS: Final = ("headgate", "volcano", "default-scheduler")
@@ -43,6 +44,7 @@ class Plan(msgspec.Struct, frozen=True):
     gates_all: bool = False
     makes_groups: bool = False
     all_wait: bool = False
+    gated_events: int = GATED_EVENTS_PER_HOUR
     autoscaler: str = ""
     """Which model of one buys further nodes; empty: none."""
     trusted_users: frozenset[str] = frozenset()
@@ -68,6 +70,7 @@ class Plan(msgspec.Struct, frozen=True):
         gates_all: bool = False,
         makes_groups: bool = False,
         all_wait: bool = False,
+        gated_events: int = GATED_EVENTS_PER_HOUR,
         autoscaler: str = "",
         trusted_users: Sequence[str] = (),
         node_grace: str = "50s",
@@ -124,6 +127,7 @@ class Plan(msgspec.Struct, frozen=True):
             gates_all=gates_all,
             makes_groups=makes_groups,
             all_wait=all_wait,
+            gated_events=gated_events,
             autoscaler=autoscaler,
             trusted_users=frozenset(trusted_users),
             patience=patience_of(grace_ns / 1e9),

@@ -26,7 +26,7 @@ from headgate.cli.controllers import (
 )
 from headgate.cli.event_loop import loop_factory
 from headgate.cli.feature_gates import feature_gates_option
-from headgate.cli.gating import groups_option, waiting_option
+from headgate.cli.gating import gated_events_option, groups_option, waiting_option
 from headgate.cli.job_options import job_options
 from headgate.cli.logs import log_options
 from headgate.cli.meters import Meters, metrics_option, show
@@ -106,6 +106,7 @@ class Order(msgspec.Struct, frozen=True):
 )
 @groups_option
 @waiting_option
+@gated_events_option
 @job_options
 @click.option(
     "--takeover", is_flag=True, help="Serve a name, or give quota, even while its usual owner renews its Lease."
@@ -124,6 +125,7 @@ def command(
     names: tuple[str, ...],
     makes_groups: bool,
     all_wait: bool,
+    gated_events: int,
     job_settings: JobSettings,
     takeover: bool,
     dry_run: bool,
@@ -182,7 +184,7 @@ def command(
     if leader_elect is not None:
         election = msgspec.structs.replace(configuration.leader_election, leader_elect=leader_elect)
         configuration = msgspec.structs.replace(configuration, leader_election=election)
-    make = maker(configuration, found, features, all_wait=all_wait)
+    make = maker(configuration, found, features, all_wait=all_wait, gated_events=gated_events)
     if isinstance(make, str):
         give_up("run", make)
     access = access_or_give_up("run", kubeconfig or configuration.client_connection.kubeconfig, context)

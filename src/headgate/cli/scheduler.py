@@ -24,6 +24,7 @@ from headgate.scheduling.plugins.scheduling_gates import SchedulingGates
 from headgate.scheduling.profile import MAKERS, Maker
 from headgate.scheduling.sampling import ALL
 from headgate.scheduling.scheduler import Scheduler
+from headgate.scheduling.telling import GATED_EVENTS_PER_HOUR
 
 Complain = Callable[[str], None]
 Make = Callable[[Complain], Scheduler]
@@ -62,9 +63,11 @@ def maker(
     spared: Collection[str] = BY_QUOTA,
     *,
     all_wait: bool = False,
+    gated_events: int = GATED_EVENTS_PER_HOUR,
 ) -> Make | str:
     """Makes schedulers of this configuration, each with plugins of its own; a text if a plugin will not be made.
-    ``day`` tells seconds since 1970; ``spared`` and ``all_wait``: see ``scheduling/leaving.py``."""
+    ``day`` tells seconds since 1970; ``spared`` and ``all_wait``: see ``scheduling/leaving.py``; ``gated_events``: see
+    ``scheduling/telling.py``."""
     makers: dict[str, Maker] = {**MAKERS, **{name: _foreign(name, build) for name, build in found.builders.items()}}
     readiness = features.pod_scheduling_readiness
     makers["SchedulingGates"] = lambda args, cluster: SchedulingGates(enabled=readiness)
@@ -73,7 +76,9 @@ def maker(
 
     def make(complain: Complain) -> Scheduler:
         metrics = Metrics(time.perf_counter, day=day)
-        return Scheduler(configuration, makers, complain, metrics, queueing, spared, all_wait=all_wait)
+        return Scheduler(
+            configuration, makers, complain, metrics, queueing, spared, all_wait=all_wait, gated_events=gated_events
+        )
 
     try:
         make(lambda problem: None)

@@ -15,7 +15,7 @@ from headgate.cli.cluster import run
 from headgate.cli.credentials import Access
 from headgate.cli.event_loop import loop_factory
 from headgate.cli.feature_gates import feature_gates_option
-from headgate.cli.gating import gating_options, groups_option, waiting_option
+from headgate.cli.gating import gated_events_option, gating_options, groups_option, waiting_option
 from headgate.cli.job_options import job_options
 from headgate.cli.logs import log_options
 from headgate.cli.meters import metrics_option
@@ -92,6 +92,7 @@ _DEFAULT_LISTEN: Final = "127.0.0.1:6443"
 @gating_options
 @groups_option
 @waiting_option
+@gated_events_option
 @job_options
 @click.option(
     "--allow-privileged",
@@ -162,6 +163,7 @@ def command(
     trusted_users: tuple[str, ...],
     makes_groups: bool,
     all_wait: bool,
+    gated_events: int,
     job_settings: JobSettings,
     allow_privileged: bool,
     event_ttl: str,
@@ -201,6 +203,7 @@ def command(
         gates_all=gates_all,
         makes_groups=makes_groups,
         all_wait=all_wait,
+        gated_events=gated_events,
         autoscaler=autoscaler or "",
         trusted_users=trusted_users,
         node_grace=node_grace,

@@ -23,6 +23,7 @@ SCHEDULED: Final = "scheduled"
 UNSCHEDULABLE: Final = "unschedulable"
 ERROR: Final = "error"
 
+GATED_EVENTS_WITHHELD: Final = "headgate_gated_pod_events_withheld_total"
 _ATTEMPTS: Final = (*map(str, range(15)), "15+")
 _PREEMPTION: Final = "DefaultPreemption"
 _OWN: Final = frozenset({*BUILT_IN, *QUEUE_PLUGINS, "QueueAllocation"})
@@ -55,6 +56,7 @@ FAMILIES: Final[Mapping[str, Family]] = {
     "scheduler_inflight_events": Family("gauge", "Events that are kept for pods that are being tried."),
     "scheduler_cache_size": Family("gauge", "Nodes, pods with a node, and pods whose binding is under way."),
     slow_calls.NAME: slow_calls.FAMILY,
+    GATED_EVENTS_WITHHELD: Family("counter", "Events about gated pods that were not emitted, since there is a limit."),
     gate_waits.GATED_PODS: Family("gauge", "Pods that a scheduling gate holds."),
     gate_waits.OLDEST: Family("gauge", "Age of the oldest pod that a scheduling gate holds."),
     gate_waits.WAITS: Family("histogram", "From a pod's creation until it lost a scheduling gate."),

@@ -32,7 +32,7 @@ from headgate.scheduling.cycle import Cycle
 from headgate.scheduling.effects import Effect, Preempt, Result
 from headgate.scheduling.events import Event
 from headgate.scheduling.lifting import Lifts
-from headgate.scheduling.metrics import Metrics
+from headgate.scheduling.metrics import GATED_EVENTS_WITHHELD, Metrics
 from headgate.scheduling.node import Node, read_node
 from headgate.scheduling.plugins.default_preemption import DefaultPreemption
 from headgate.scheduling.plugins.queue_allocation import QueueAllocation
@@ -72,9 +72,11 @@ class Scheduler:
         spared: Collection[str] = (),
         *,
         all_wait: bool = False,
+        gated_events: int = telling.GATED_EVENTS_PER_HOUR,
     ) -> None:
         """Pods that go by queues wait for terminating pods before they are called a shortage; so do pods with a label
-        in ``spared`` and, with ``all_wait``, all others."""
+        in ``spared`` and, with ``all_wait``, all others. ``gated_events``: how many Events per hour name pods' gates.
+        """
         self.metrics = metrics or Metrics()
         self._day = queueing.day
         by_queues = {each.name: each.queues for each in configuration.profiles if each.queues is not None}
@@ -139,6 +141,7 @@ class Scheduler:
         )
         self._notices = telling.Notices()
         self._exposed = telling.Notices(_EXPOSED_S)
+        self._gated_events = telling.EventLimit(gated_events)
         self._shapes = Shapes()
         self._nodes: dict[str, tuple[Object, Node]] = {}
         self._owed: list[Effect] = []  # decided on an event, and taken along by the next step
@@ -312,7 +315,7 @@ class Scheduler:
         effects += self._attempts.carry_out(self.bindings.due(now_s), now_s)
         for notices in (self._notices, self._exposed):
             for uid in notices.due(now_s):
-                said = self._notice(uid)
+                said = self._notice(uid, now_s)
                 if said:
                     notices.told(now_s)
                 effects += said
@@ -326,7 +329,7 @@ class Scheduler:
             return []
         return list(self._admitting.tell(queued.pod)) if queued.gating.plugin == QueueAllocation.name else []
 
-    def _notice(self, uid: str) -> list[Effect]:
+    def _notice(self, uid: str, now_s: float) -> list[Effect]:
         """Where people look, why a pod waits that nobody tried for a while."""
         queued = self.queue.get(uid)
         if queued is None or queued.where is not Where.GATED or queued.gating is None:
@@ -336,7 +339,9 @@ class Scheduler:
         holder = self._holder(uid)
         if holder is not None:
             return self._held(queued.pod, holder)
-        return [telling.gated_notice(queued.pod)] if queued.pod.gates else []
+        if not queued.pod.gates or not self._gated_events.take(now_s):
+            return []
+        return [telling.gated_notice(queued.pod)]
 
     def _holder(self, uid: str) -> Rejection | None:
         """The rejection of the plugin that holds the pod, unless its holds show elsewhere."""
@@ -397,7 +402,8 @@ class Scheduler:
         matrix = self.cluster.matrix
         sizes = {"nodes": matrix.count, "pods": matrix.pod_count, "assumed_pods": len(matrix.assumed())}
         cache = (Sample("scheduler_cache_size", (("type", each),), size) for each, size in sizes.items())
-        return self.metrics.page(now_s, (*self.queue.samples(), *cache, *self._admitting.samples()))
+        withheld = Sample(GATED_EVENTS_WITHHELD, (), self._gated_events.withheld)
+        return self.metrics.page(now_s, (*self.queue.samples(), *cache, *self._admitting.samples(), withheld))
 
 
 def _either(own: int | None, common: int) -> int:

@@ -2,7 +2,8 @@
 
 A condition is written only when it says something new, and never ``Unschedulable`` on a pod that has a gate: to an
 autoscaler that would be a shortage. A pod that waits behind gates for longer than :data:`GATED_S` gets one Event that
-names them, since ``kubectl describe`` shows nothing else about gates. Pure; nothing is written here.
+names them, since ``kubectl describe`` shows nothing else about gates; of such Events there is a limit
+(:class:`EventLimit`). Pure; nothing is written here.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from headgate.scheduling.effects import Effect, Say, SetStatus
 from headgate.scheduling.pod import Pod, Scheduled
 
 GATED_S: Final = 10.0
+GATED_EVENTS_PER_HOUR: Final = 1000
 
 _NOTICE_EVERY_S: Final = 0.05
+_HOUR_S: Final = 3600.0
 _LONGEST_NOTE: Final = 1024
 _CUT: Final = " ..."
 
@@ -163,6 +166,27 @@ class Notices:
     def told(self, now_s: float) -> None:
         """A notice went out; those who lost their gates meanwhile cost no time."""
         self._again_s = now_s + _NOTICE_EVERY_S
+
+
+class EventLimit:
+    """So many Events at once, and as many again per hour, which is how long API servers keep them by default."""
+
+    def __init__(self, per_hour: int) -> None:
+        self.withheld = 0
+        self._most = float(per_hour)
+        self._left = self._most
+        self._since_s: float | None = None
+
+    def take(self, now_s: float) -> bool:
+        """Whether one more Event may be emitted."""
+        if self._since_s is not None:
+            self._left = min(self._most, self._left + (now_s - self._since_s) * self._most / _HOUR_S)
+        self._since_s = now_s
+        if self._left < 1.0:
+            self.withheld += 1
+            return False
+        self._left -= 1.0
+        return True
 
 
 def gated_notice(pod: Pod) -> Say:

@@ -7,7 +7,8 @@ import pytest
 from headgate.kube.resource import NAMESPACES
 from headgate.scheduling.effects import Result
 from headgate.scheduling.queued import Where
-from unit.scheduling.world import World, a_node, a_pod, with_status
+from headgate.scheduling.scheduler import Scheduler
+from unit.scheduling.world import World, a_node, a_pod, configured, with_status
 
 CPU = {"cpu": "3"}
 GATES = [{"name": "example.com/a"}, {"name": "example.com/b"}]
@@ -231,6 +232,39 @@ def test_a_pod_that_is_gated_for_ten_seconds_is_told_of_once_with_its_gates() ->
     assert world.said == [("p", "SchedulingGated")]
     assert "example.com/a, example.com/b" in repr(world.effects[0])
     assert world.step(after_s=600) == []
+
+
+def gated_events(world: World) -> int:
+    """How many Events come out until there is nothing to wait for any more."""
+    count = 0
+    while (deadline_s := world.scheduler.next_deadline_s()) is not None:
+        world.step(after_s=max(0.0, deadline_s - world.now_s))
+        count += len(world.said)
+    return count
+
+
+def test_events_about_gated_pods_are_limited_and_the_others_counted() -> None:
+    world = World()
+    world.scheduler = Scheduler(*configured(()), gated_events=36)
+    world.show(*(a_pod(f"p{number}", schedulingGates=GATES) for number in range(100)))
+    assert gated_events(world) == 36
+    assert b"headgate_gated_pod_events_withheld_total 64\n" in world.scheduler.page(world.now_s)
+    world.now_s += 1000.0  # a hundred seconds for each further one
+    world.show(*(a_pod(f"q{number}", schedulingGates=GATES) for number in range(100)))
+    assert gated_events(world) == 10
+
+
+def test_events_about_gated_pods_can_be_switched_off() -> None:
+    world = World()
+    world.scheduler = Scheduler(*configured(()), gated_events=0)
+    world.show(a_pod("p", schedulingGates=GATES))
+    assert gated_events(world) == 0
+
+
+def test_by_default_no_more_than_a_thousand_events_about_gated_pods_come_out_at_once() -> None:
+    world = World()
+    world.show(*(a_pod(f"p{number}", schedulingGates=GATES) for number in range(1200)))
+    assert 1000 <= gated_events(world) <= 1020  # a few more as time goes by
 
 
 def test_many_gated_pods_are_told_of_at_a_pace() -> None:
