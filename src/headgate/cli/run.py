@@ -292,9 +292,7 @@ async def _work(order: Order, transport: Transport, board: Board) -> str:
 async def _control(order: Order, transport: Transport, meters: Meters) -> str:
     authority = authority_of(order.access)
     if order.configuration.leader_election.leader_elect:
-        await stand_and_control(
-            authority, transport, order.features, meters, click.echo, lambda: reach(order.access)
-        )
+        await stand_and_control(authority, transport, order.features, meters, click.echo, lambda: reach(order.access))
     else:
         await keep_controlling(authority, transport, order.features, meters)
     return ""

@@ -11,7 +11,6 @@ better what a 404 means takes it (``not_found``).
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Final
 

@@ -16,7 +16,7 @@ from headgate.owners.collector import Collector
 from unit.control.serving import MAPS, a_server, ask, running, with_namespace
 
 _BOUND_S = 0.1
-_OWNERS = 10_000
+_OWNERS = 5_000
 
 
 class _Turns:

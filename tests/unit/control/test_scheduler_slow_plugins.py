@@ -88,7 +88,7 @@ def test_a_plugin_that_takes_longer_for_all_pods_than_the_lease_lasts_does_not_l
 
 def test_other_tasks_of_the_loop_get_turns_while_a_slow_plugin_is_asked_about_a_list_of_pods() -> None:
     async def story() -> None:
-        slow = Slow(0.0)
+        slow = Slow(0.002)
         asked_at_turns: list[int] = []
         async with a_server() as transport:
             await with_pods(transport, COUNT)
