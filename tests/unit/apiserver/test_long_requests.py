@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -60,7 +61,12 @@ def play(scenario: Callable[[Endpoint], Coroutine[Any, Any, None]]) -> None:
         async with asyncio.timeout(60), served() as endpoint:
             await scenario(endpoint)
 
-    asyncio.run(run())
+    gc.collect()
+    gc.freeze()  # the collector would look at the objects of all tests before this one, too
+    try:
+        asyncio.run(run())
+    finally:
+        gc.unfreeze()
 
 
 def test_small_reads_are_answered_while_a_large_write_is_worked_on() -> None:
