@@ -23,6 +23,7 @@ WAITS: Final = "headgate_gate_wait_seconds"
 OTHER: Final = "other"
 
 _MOST: Final = 100
+_GATES_OF_A_POD: Final = 256
 _WAIT_BOUNDS_S: Final = exponential(1.0, 4.0, 11)  # from a second to twelve days
 
 
@@ -89,9 +90,8 @@ class GateWaits:
             self._drop(gate, pod.created_s)
 
     def _counted(self, pod: PodLike) -> dict[str, None]:
-        """As many of a pod's gates as there are lines: a pod may have any number of them. Gates only go, so those that
-        follow move up."""
-        return dict.fromkeys(pod.gates[: self._most])
+        """A pod may have any number of gates, of which so many count. Gates only go, so those that follow move up."""
+        return dict.fromkeys(pod.gates[:_GATES_OF_A_POD])
 
     def _age_s(self, created_s: float, now_s: float) -> float:
         """Clocks differ: a pod that was created a moment from now has not waited less than nothing."""
