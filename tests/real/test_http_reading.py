@@ -43,6 +43,7 @@ LISTING = [
     case(
         f"a list at a revision that is {revision}, match {match}",
         *THREE,
+        get(CONFIG_MAPS),  # consistent: after it the real server's watch cache has all three, which revision 0 reads
         get(f"{CONFIG_MAPS}?{query(REVISIONS[revision], MATCHES[match])}"),
         get(f"{CONFIG_MAPS}?{query(REVISIONS[revision], MATCHES[match], 'limit=2')}").named("page"),
         get(f"{CONFIG_MAPS}?{query(REVISIONS[revision], MATCHES[match], 'continue=${page:/metadata/continue}')}"),
