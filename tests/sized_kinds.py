@@ -1,6 +1,6 @@
 """The lists and maps of single kinds whose size a client chooses; ``sized_requests.py`` says what a row is.
 
-One table, longer than a module should be: a row is found by its kind, and no two rows have anything to do with each other.
+One table, longer than a module should be: a row is found by its kind, and rows do not depend on each other.
 """
 
 from __future__ import annotations
