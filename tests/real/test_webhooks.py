@@ -235,7 +235,7 @@ def test_w6_with_the_feature_off_pods_are_not_asked_about(server: RealServer, tm
     try:
         assert configuration(server, MUTATING) == []
         rules = [hook["rules"][0]["resources"] for hook in configuration(server, VALIDATING)]
-        assert rules[:2] == [["queues"], ["podgroups"]]
+        assert rules[:3] == [["pods/resize"], ["queues"], ["podgroups"]], "queues have limits without gates, too"
         assert not any("pods" in each for each in rules)
         assert not gated(server)
     finally:
