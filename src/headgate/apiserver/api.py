@@ -90,7 +90,7 @@ class Api:
 
     def catch_up(self) -> None:
         """Take in what was committed. Until the next commit the tables that readers share stay as they are."""
-        self._catalog.table  # noqa: B018 # looking at it is what brings it up to date
+        self._catalog.catch_up()
         self.policy.catch_up()
 
     def form(self, kind: Kind) -> Form:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -13,6 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
+import collector
 from embedded import TOKEN, Embedded, a_pod
 from headgate.apiserver.messages import LONG_BYTES, Request, Response
 from headgate.apiserver.placement import MANY_BYTES, MANY_OBJECTS, where
@@ -61,12 +61,8 @@ def play(scenario: Callable[[Endpoint], Coroutine[Any, Any, None]]) -> None:
         async with asyncio.timeout(60), served() as endpoint:
             await scenario(endpoint)
 
-    gc.collect()
-    gc.freeze()  # the collector would look at the objects of all tests before this one, too
-    try:
+    with collector.without_earlier_objects():
         asyncio.run(run())
-    finally:
-        gc.unfreeze()
 
 
 def test_small_reads_are_answered_while_a_large_write_is_worked_on() -> None:

@@ -6,15 +6,13 @@ Costs are CPU time of this thread, the least of a few runs. A request of eight t
 
 from __future__ import annotations
 
-import gc
 import random
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import msgspec
 import pytest
 
+import collector
 from embedded import Embedded
 from headgate.apiserver.messages import Moment, Response
 from sized_kinds import CLUSTER, DEFINITIONS_AND_OBJECTS, PODS_AND_WORKLOADS
@@ -46,16 +44,6 @@ class _Server(Embedded):
         return msgspec.structs.replace(super().moment(), draw=self._draw)
 
 
-@contextmanager
-def _without_collector() -> Iterator[None]:
-    gc.collect()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
-
-
 def _cost_s(row: Row, size: int) -> float:
     setup, request = row[1](size)
     server = _Server()
@@ -63,7 +51,7 @@ def _cost_s(row: Row, size: int) -> float:
         answer = server.send(each)
         assert isinstance(answer, Response)
         assert answer.status < 300, answer.body
-    with _without_collector():
+    with collector.switched_off():
         began = time.thread_time()
         answer = server.send(request)
         took = time.thread_time() - began

@@ -7,15 +7,14 @@ work would cost 64 times as much. And work on one pod cannot be interrupted, so 
 
 from __future__ import annotations
 
-import gc
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 import pytest
 
+import collector
 from clusters import a_node, a_pod
 from headgate.scheduling.shape import MAX_BYTES
 from sized_pods import SIZED, Object, other_disks
@@ -27,16 +26,6 @@ _SMALL_S = 0.001  # below that the parts of the story that do not grow hide how 
 _ROUNDS = 4
 _BOUND_S = 0.1
 _BODY_BYTES = 1024 * 1024
-
-
-@contextmanager
-def _without_collector() -> Iterator[None]:
-    gc.collect()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
 
 
 def _zoned(name: str, zone: str) -> Object:
@@ -84,7 +73,7 @@ def _costs_s(pod: Object) -> list[float]:
     world.show(a_pod("before", labels={"a": "b"}))
     world.step()
     took = []
-    with _without_collector():
+    with collector.switched_off():
         for step in _steps(world, pod):
             began = time.thread_time()
             step()

@@ -34,11 +34,15 @@ class Catalog:
 
     @property
     def table(self) -> KindTable:
+        self.catch_up()
+        return self._table
+
+    def catch_up(self) -> None:
+        """Take in the definitions that were committed since the last look."""
         newest = self._store.newest(DEFINITIONS)
         if newest != self._seen:
             self._follow()
             self._seen = newest
-        return self._table
 
     def prepare(self, item: Item) -> None:
         """Compile a definition that was just staged, where it is written: who first asks after its commit need not."""
