@@ -6,15 +6,14 @@ import os
 import re
 import signal
 import sqlite3
-import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from harness.asking import headgate
 from harness.cluster import Cluster
-from harness.embedded import HEADGATE
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 
@@ -23,18 +22,6 @@ MAPS = "/api/v1/namespaces/default/configmaps"
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
     with Cluster(tmp_path / "data", "--components", "apiserver") as running:
         yield running
-
-
-def headgate(*arguments: str | Path) -> tuple[int, str, str]:
-    run = subprocess.run(
-        [str(HEADGATE), *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        stdin=subprocess.DEVNULL,
-    )
-    return run.returncode, run.stdout, run.stderr
 
 
 def test_a_backup_of_a_busy_server_is_a_prefix_of_what_was_answered(cluster: Cluster, tmp_path: Path) -> None:

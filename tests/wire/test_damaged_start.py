@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from harness.asking import headgate
 from harness.cluster import Cluster
 from harness.embedded import HEADGATE
 
@@ -38,18 +39,6 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 @pytest.fixture
 def data(folders: tuple[Path, Path], tmp_path: Path) -> Path:
     return Path(shutil.copytree(folders[0], tmp_path / "data"))
-
-
-def headgate(*arguments: str | Path) -> tuple[int, str, str]:
-    run = subprocess.run(
-        [str(HEADGATE), *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        stdin=subprocess.DEVNULL,
-    )
-    return run.returncode, run.stdout, run.stderr
 
 
 def up(data: Path, *flags: str) -> tuple[int, str, str]:
