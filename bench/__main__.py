@@ -24,6 +24,7 @@ from bench import (
     waiting,
     workloads,
 )
+from harness.orphans import watch_over
 
 BENCHES = {
     "creates": creates.main,
@@ -53,6 +54,7 @@ WITH_OPTIONS = {
 
 
 def main() -> int:
+    watch_over()
     if sys.argv[1:2] and sys.argv[1] in WITH_OPTIONS and any(each.startswith("-") for each in sys.argv[2:]):
         _say_machine()
         WITH_OPTIONS[sys.argv[1]](sys.argv[2:])

@@ -25,6 +25,7 @@ from harness.real import HOW_TO_GET_THEM, RealServer, binaries
 from harness.server import Server
 from real.allowed_differences import ALLOWED
 
+pytest_plugins = ["harness.orphans", "harness.timing"]
 ABSENT = "the real Kubernetes binaries are absent"
 KARPENTER_ABSENT = "the real Karpenter is absent"
 KUEUE_ABSENT = "the real Kueue is absent"

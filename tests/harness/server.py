@@ -22,6 +22,8 @@ from urllib.parse import urlsplit
 
 import yaml
 
+from harness.orphans import marked
+
 http.client._MAXHEADERS = 10_000  # type: ignore[attr-defined]  # an answer may have more than a hundred warnings
 JSON_TYPE = {"Content-Type": "application/json"}
 REQUEST_TIMEOUT_S = 60.0
@@ -179,7 +181,8 @@ class Server:
         return [str(self._kubectl_binary), "--kubeconfig", str(self.kubeconfig)]
 
     def kubectl_environment(self) -> dict[str, str]:
-        return {"HOME": str(self._home), "PATH": os.environ.get("PATH", ""), "TZ": "UTC", "KUBE_EDITOR": "false"}
+        own = {"HOME": str(self._home), "PATH": os.environ.get("PATH", ""), "TZ": "UTC", "KUBE_EDITOR": "false"}
+        return marked(own)
 
     def _with_token(self, headers: Mapping[str, str] | None) -> dict[str, str]:
         sent = {"Authorization": f"Bearer {self.token}", **(headers or {})}

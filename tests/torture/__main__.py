@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from harness.embedded import EmbeddedServer
+from harness.orphans import watch_over
 from torture import flips, kills, points, queues, quota, schedulers, swaps, watches, workloads
 
 MEMORY = Path("/dev/shm")
@@ -164,6 +165,7 @@ IN_MEMORY = ("points", "flips")
 
 
 def main() -> int:
+    watch_over()
     parser = argparse.ArgumentParser(prog="make torture", description=__doc__)
     parser.add_argument("runs", nargs="*", choices=[*RUNS, []], help="which ones; all if none is named")
     parser.add_argument("--flips", type=int, default=0, help="how many bytes to flip (0: every byte of the file)")
