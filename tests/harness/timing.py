@@ -1,0 +1,87 @@
+"""A pytest plugin: how long each test file took, in wall-clock and in CPU seconds, and the ten slowest at the end.
+
+CPU seconds are those of the pytest process and of the children that it waited for; a server that outlives a test is
+not in them. `--timings FILE` writes the figures of all files as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Generator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+SLOWEST: Final = 10
+_USED: Final = pytest.StashKey[float]()
+_BEGAN: Final = pytest.StashKey[float]()
+_FILES: Final = pytest.StashKey["Files"]()
+
+
+@dataclass
+class Spent:
+    """What the tests of one file took."""
+
+    wall_s: float = 0.0
+    cpu_s: float = 0.0
+
+
+class Files:
+    """Sums up the reports of a run; with xdist the reports of all workers arrive in the controller."""
+
+    def __init__(self) -> None:
+        self.spent: dict[str, Spent] = {}
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        spent = self.spent.setdefault(report.nodeid.partition("::")[0], Spent())
+        spent.wall_s += report.duration
+        spent.cpu_s += getattr(report, "cpu_s", 0.0)
+
+    def slowest(self) -> list[tuple[str, Spent]]:
+        return sorted(self.spent.items(), key=lambda pair: -pair[1].wall_s)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.getgroup("headgate").addoption("--timings", type=Path, help="write the seconds of each test file here")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[_BEGAN] = time.monotonic()
+    config.stash[_FILES] = Files()
+    config.pluginmanager.register(config.stash[_FILES], "headgate-files")
+
+
+def _cpu_s() -> float:
+    return sum(os.times()[:4])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
+    item.config.stash[_USED] = _cpu_s()
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
+    report = yield
+    now_s = _cpu_s()
+    report.cpu_s = now_s - item.config.stash[_USED]  # xdist sends it along with the report
+    item.config.stash[_USED] = now_s
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    slowest = config.stash[_FILES].slowest()
+    file: Path | None = config.getoption("timings")
+    if file:
+        file.write_text(json.dumps({name: asdict(spent) for name, spent in slowest}, indent=0))
+    if len(slowest) <= SLOWEST:
+        return
+    took_s = time.monotonic() - config.stash[_BEGAN]
+    terminalreporter.write_sep("=", f"the {SLOWEST} slowest files of a run of {took_s / 60:.1f} minutes")
+    for name, spent in slowest[:SLOWEST]:
+        terminalreporter.write_line(f"{spent.wall_s:7.1f} s, {spent.cpu_s:6.1f} s of CPU  {name}")
