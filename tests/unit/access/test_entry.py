@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -214,3 +215,35 @@ def test_to_put_an_object_that_is_not_there_takes_the_right_to_create() -> None:
     assert refused.status == 403
     assert "cannot create resource" in refused.body["message"]
     assert server.get(f"{MAPS}/new").status == 404
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "groups"),
+    [
+        ("alice", (), ["system:authenticated"]),
+        ("alice", ("a", "b"), ["a", "b", "system:authenticated"]),
+        ("alice", ("system:authenticated", "a"), ["system:authenticated", "a"]),
+        ("alice", ("system:unauthenticated",), ["system:unauthenticated"]),
+        ("system:anonymous", (), ["system:unauthenticated"]),
+        ("system:anonymous", ("a",), ["a", "system:unauthenticated"]),
+        ("system:anonymous", ("system:unauthenticated", "a"), ["system:unauthenticated", "a"]),
+        (
+            "system:serviceaccount:t:robot",
+            (),
+            ["system:serviceaccounts", "system:serviceaccounts:t", "system:authenticated"],
+        ),
+        ("system:serviceaccount:t:robot", ("a",), ["a", "system:authenticated"]),
+    ],
+)
+def test_groups_of_an_impersonated_user(name: str, given: tuple[str, ...], groups: list[str]) -> None:
+    """A service account has its own groups unless others are named; everybody else has only those that are named."""
+    headers = {"authorization": f"Bearer {TOKEN}", "content-type": "application/json", "impersonate-user": name}
+    if given:
+        headers["impersonate-group"] = given[0]
+    server = Embedded()
+    granted(server, [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}], user(name), namespace="")
+    path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+    answer = server.send(Request("POST", path, headers=headers, repeated={"impersonate-group": given}, body=b"{}"))
+    assert isinstance(answer, Response)
+    assert answer.status == 201, answer.body
+    assert json.loads(answer.body)["status"]["userInfo"] == {"username": name, "groups": groups}

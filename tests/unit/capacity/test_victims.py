@@ -211,3 +211,56 @@ def test_an_ancestor_may_speak_for_a_queue_that_deserves_nothing_more_itself() -
     assert victims("p", *objects, settings=RECLAIM) == []
     near = Settings(("reclaim",), ((Plugin("capacity", arguments={"ancestorReclaimLevel": 1}), Plugin("conformance")),))
     assert victims("p", *objects, settings=near) == ["b0", "b1"]
+
+
+def reclaiming(level: int) -> Settings:
+    capacity = Plugin("capacity", arguments={"ancestorReclaimLevel": level})
+    return Settings(("reclaim",), ((capacity, Plugin("conformance")),))
+
+
+@pytest.mark.parametrize("level", [0, 1, 2, 5])
+def test_a_reclaim_level_above_the_root_changes_nothing_between_queues_at_the_top(level: int) -> None:
+    objects = (*TWO_EACH, *(running(f"r{i}", "rich") for i in range(4)), a_task("p", queue="poor"))
+    assert victims("p", *objects, settings=reclaiming(level)) == ["r0", "r1"]
+
+
+@pytest.mark.parametrize("level", [0, 1, 2, 5])
+def test_a_parent_of_both_queues_need_not_be_over_what_it_deserves(level: int) -> None:
+    objects = (
+        a_queue("top", deserved={"cpu": 9}),
+        a_queue("rich", parent="top", deserved={"cpu": 1}),
+        a_queue("poor", parent="top", deserved={"cpu": 2}),
+        *(running(f"r{i}", "rich") for i in range(3)),
+        a_task("p", queue="poor"),
+    )
+    assert victims("p", *objects, settings=reclaiming(level)) == ["r0", "r1"]
+
+
+@pytest.mark.parametrize(("level", "expected"), [(0, ["r0", "r1"]), (1, []), (2, []), (5, [])])
+def test_a_branch_that_the_claimant_is_not_in_gives_nothing_below_what_it_deserves(
+    level: int, expected: list[str]
+) -> None:
+    objects = (
+        a_queue("near", deserved={"cpu": 9}),
+        a_queue("rich", parent="near", deserved={"cpu": 1}),
+        a_queue("far", deserved={"cpu": 9}),
+        a_queue("poor", parent="far", deserved={"cpu": 2}),
+        *(running(f"r{i}", "rich") for i in range(3)),
+        a_task("p", queue="poor"),
+    )
+    assert victims("p", *objects, settings=reclaiming(level)) == expected
+
+
+def test_a_claimant_near_the_root_takes_only_from_deep_branches_that_are_over_on_every_level() -> None:
+    def objects(middle: int) -> tuple[Any, ...]:
+        return (
+            a_queue("top", deserved={"cpu": 1}),
+            a_queue("middle", parent="top", deserved={"cpu": middle}),
+            a_queue("rich", parent="middle", deserved={"cpu": 1}),
+            a_queue("poor", deserved={"cpu": 2}),
+            *(running(f"r{i}", "rich") for i in range(3)),
+            a_task("p", queue="poor"),
+        )
+
+    assert victims("p", *objects(middle=1), settings=reclaiming(2)) == ["r0", "r1"]
+    assert victims("p", *objects(middle=3), settings=reclaiming(2)) == []

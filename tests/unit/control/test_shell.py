@@ -15,7 +15,7 @@ from headgate.control.shell import keep_running
 from headgate.kube.resource import CONFIG_MAPS, EVENTS, Resource
 from headgate.owners.collector import Collector
 from headgate.owners.contract import Again, Controller, Done, Interest, Later, Steps, Wake
-from headgate.owners.effects import Emit, Get
+from headgate.owners.effects import Emit, Get, Together
 from headgate.owners.namespaces import Namespaces
 from unit.control.serving import MAPS, PATIENCE_S, Object, a_server, ask, running, until, with_namespace
 
@@ -237,3 +237,56 @@ def test_the_earliest_time_counts_and_failures_wait_longer_each_time() -> None:
         queue.close()
 
     asyncio.run(main())
+
+
+class Crowd:
+    """A transport that answers requests for ConfigMaps when all that can come at the same time have come."""
+
+    def __init__(self, inner: Transport) -> None:
+        self._inner = inner
+        self._waiting = 0
+        self.most = 0
+
+    async def request(self, request: Request) -> Response:
+        if "/configmaps/crowd-" in request.path:
+            self._waiting += 1
+            self.most = max(self.most, self._waiting)
+            for _ in range(20):
+                await asyncio.sleep(0)
+            self._waiting -= 1
+        return await self._inner.request(request)
+
+    async def stream(self, request: Request, *, idle_s: float) -> Lines | Response:
+        return await self._inner.stream(request, idle_s=idle_s)
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
+@pytest.mark.parametrize(("asked", "at_once"), [(0, 0), (1, 1), (3, 3), (200, 64)])
+def test_requests_of_one_step_go_out_a_bounded_number_at_a_time_and_answers_keep_their_order(
+    asked: int, at_once: int
+) -> None:
+    class Asker(Watcher):
+        answers: tuple[Any, ...] = ()
+
+        def work(self, key: str, now_s: float) -> Steps:
+            answer = yield Together(tuple(Get(CONFIG_MAPS, "default", f"crowd-{n}") for n in range(asked)))
+            self.answers = answer.parts
+            self.worked.append(key)
+            return Done()
+
+    async def main() -> tuple[int, tuple[Any, ...]]:
+        async with a_server() as server:
+            await with_namespace(server)
+            await ask(server, "POST", MAPS, {"metadata": {"name": "m"}})
+            crowd, asker = Crowd(server), Asker()
+            async with running(crowd, asker):
+                await until(lambda: asker.worked)
+            return crowd.most, asker.answers
+
+    most, answers = asyncio.run(main())
+    assert most == at_once
+    assert [each.body["message"] for each in answers] == [
+        f'configmaps "crowd-{number}" not found' for number in range(asked)
+    ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from embedded import Embedded, events
+from headgate.kube.validation.definitions.definition import validate_definition_update
 from unit.custom.definitions import DEFINITIONS, WIDGETS, a_definition, a_version, a_widget, serving
 
 SPEC = {"spec": {"type": "object", "properties": {"size": {"type": "integer", "default": 1}}}}
@@ -150,3 +151,29 @@ def test_what_is_stored_can_be_selected_by_fields_that_came_later() -> None:
     assert [(kind, obj["metadata"]["name"]) for kind, obj in events(watch)] == [("ADDED", "a")]
     server.patch(f"{WIDGETS}/a", {"spec": {"color": "green"}})
     assert [(kind, obj["metadata"]["name"]) for kind, obj in events(watch)] == [("DELETED", "a")]
+
+
+def test_unknown_fields_are_preserved_by_the_schema_and_not_by_the_old_field_of_the_definition() -> None:
+    server = serving()
+    text = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
+    said = f"spec.preserveUnknownFields: Invalid value: true: {text}"
+    refused = server.patch(NAME, {"spec": {"preserveUnknownFields": True}})
+    assert refused.status == 422
+    assert said in refused.body["message"]
+    assert server.patch(NAME, {"spec": {"preserveUnknownFields": False}}).status == 200
+    created = Embedded().post(DEFINITIONS, a_definition(preserveUnknownFields=True))
+    assert created.status == 422
+    assert said in created.body["message"]
+
+
+def test_a_definition_that_already_preserves_unknown_fields_may_keep_doing_so() -> None:
+    old = {**a_definition(preserveUnknownFields=True), "status": {"storedVersions": ["v1"]}}
+    fresh = {**a_definition(preserveUnknownFields=False), "status": {"storedVersions": ["v1"]}}
+
+    def said(new: dict[str, Any], before: dict[str, Any]) -> list[str]:
+        found = validate_definition_update(new, before)
+        return [each.path for each in found if each.path == "spec.preserveUnknownFields"]
+
+    assert said(old, old) == []
+    assert said(fresh, old) == []
+    assert said(old, fresh) == ["spec.preserveUnknownFields"]

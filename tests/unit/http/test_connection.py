@@ -7,6 +7,8 @@ import gzip
 from collections.abc import Callable, Coroutine
 from typing import Any, cast
 
+import pytest
+
 from embedded import TOKEN, Embedded
 from headgate.apiserver.http.accounts import Accounts
 from headgate.apiserver.http.connection.shell import Connection, Hub
@@ -214,3 +216,19 @@ def test_long_heads_that_do_not_end_are_bounded_together() -> None:
         assert not last.closed, "what is complete is counted no more"
 
     play(scenario, limits)
+
+
+@pytest.mark.parametrize("number", [16, 17, 33, 50])
+def test_requests_that_come_at_once_are_all_answered_however_many_there_are(number: int) -> None:
+    """A turn of the event loop answers a few of them, and the next turns answer the rest."""
+
+    async def scenario(line: Written, connection: Connection) -> None:
+        connection.received(request("GET /api/v1/namespaces/t") * number)
+        assert len(line.writes) == 16
+        await settle()
+        assert [answer[9:12] for answer in line.writes] == [b"200"] * number
+        connection.received(request("GET /api/v1/namespaces/u"))
+        await settle()
+        assert line.writes[number][9:12] == b"404"
+
+    play(scenario)

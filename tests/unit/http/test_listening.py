@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 import socket
 
-from headgate.apiserver.http.shell import listen
+import pytest
+
+from headgate.apiserver.http.limits import Limits
+from headgate.apiserver.http.shell import _that_fit, listen
 
 
 def test_small_answers_are_not_held_back_on_accepted_connections() -> None:
@@ -29,3 +33,15 @@ def test_small_answers_are_not_held_back_on_accepted_connections() -> None:
                 await writer.wait_closed()
 
     assert asyncio.run(accepted_option()) == 1
+
+
+@pytest.mark.parametrize(
+    ("files", "asked", "connections"),
+    [(1000, 5000, 936), (1000, 936, 936), (1000, 935, 935), (1000, 10, 10), (66, 10, 2), (65, 10, 1), (30, 10, 1)],
+)
+def test_connections_are_bounded_by_the_files_that_the_process_may_open(
+    files: int, asked: int, connections: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (files, files))
+    monkeypatch.setattr(resource, "setrlimit", lambda which, limits: None)
+    assert _that_fit(Limits(connections=asked)).connections == connections

@@ -321,3 +321,15 @@ def test_reading_a_pod_changes_nothing_of_it() -> None:
     before = repr(pod)
     validate_pod_create(pod, DEFAULTS)
     assert repr(pod) == before
+
+
+@pytest.mark.parametrize("context", [None, {}, {"runAsUser": 1}])
+def test_sharing_processes_and_the_host_pid_namespace_exclude_each_other(context: dict[str, Any] | None) -> None:
+    security = {} if context is None else {"securityContext": context}
+    refused = (
+        "spec.securityContext.shareProcessNamespace: Invalid value: true: "
+        "ShareProcessNamespace and HostPID cannot both be enabled"
+    )
+    assert create_errors(a_pod(shareProcessNamespace=True, hostPID=True, **security)) == [refused]
+    assert create_errors(a_pod(shareProcessNamespace=True, hostPID=False, **security)) == []
+    assert create_errors(a_pod(shareProcessNamespace=False, hostPID=True, **security)) == []

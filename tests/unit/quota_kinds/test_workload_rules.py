@@ -179,3 +179,9 @@ def test_what_was_admitted_stays_what_it_is(old: Object, new: Object, said: str)
 )
 def test_what_may_change_is_let_in(old: Object, new: Object) -> None:
     assert problems(new, old) == []
+
+
+@pytest.mark.parametrize("amount", ["0", 0, "1n", "1"])
+def test_a_pod_may_request_nothing_of_a_resource_but_not_less_than_nothing(amount: Any) -> None:
+    assert problems(a_workload(a_pod_set(cpu=amount))) == []
+    assert problems(a_workload(a_pod_set(cpu="-1n"))) != []

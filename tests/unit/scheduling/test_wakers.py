@@ -132,3 +132,13 @@ def test_pods_of_one_shape_share_their_guards() -> None:
 def test_a_node_that_cannot_be_read_wakes_nobody() -> None:
     waiting = wakers_of(a_pod("p", {"cpu": "2"}), a_node("a", cpu="1"))
     assert not wakes(waiting, node_added(a_node("b", cpu="-1")))
+
+
+def test_a_node_that_was_not_cordoned_before_wakes_no_pod_that_waits_for_one_to_be_uncordoned() -> None:
+    plain, tainted = a_node("b"), a_node("b", taints=[{"key": "k", "effect": "PreferNoSchedule"}])
+    waiting = wakers_of(a_pod("p"), a_node("a", cordoned=True))
+    assert wakes(waiting, node_added(plain))
+    assert wakes(waiting, *events.of_node_update(a_node("b", cordoned=True), plain))
+    assert not wakes(waiting, *events.of_node_update(plain, tainted))
+    still = a_node("b", cordoned=True, taints=[{"key": "k", "effect": "PreferNoSchedule"}])
+    assert not wakes(waiting, *events.of_node_update(a_node("b", cordoned=True), still))
