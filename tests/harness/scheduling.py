@@ -84,12 +84,18 @@ def scheduled_reason(pod: Object) -> str:
     return str(conditions.get("PodScheduled", {}).get("reason") or "")
 
 
-def wait_for(what: Callable[[], Any], process: Process | None = None, limit_s: float = PATIENCE_S) -> Any:
-    """The first thing that counts as true; with the end of the process's log if it does not come."""
+def wait_for(
+    what: Callable[[], Any],
+    process: Process | None = None,
+    limit_s: float = PATIENCE_S,
+    state: Callable[[], str] = lambda: "",
+) -> Any:
+    """The first thing that counts as true; if it does not come, ``state`` and the end of the process's log are told."""
     deadline_s = time.monotonic() + limit_s
     while True:
         found = what()
         if found:
             return found
-        assert time.monotonic() < deadline_s, "it did not happen" if process is None else process.tail()
+        if time.monotonic() >= deadline_s:
+            raise AssertionError("\n".join(("it did not happen", process.tail() if process else "", state())))
         time.sleep(0.02)

@@ -180,14 +180,19 @@ class Load:
     def judge(self, process: Process) -> None:
         """No more of them: all there are end, queues say so; when they are deleted, nothing of them is left."""
         self._drain(False)
-        wait_for(lambda: not self.unfinished(), process, PATIENCE_S)
-        wait_for(self.pods.are_done, process, PATIENCE_S)
-        wait_for(lambda: all(map(_is_empty, self._list(PATHS["clusterqueues"]))), process, PATIENCE_S)
+        wait_for(lambda: not self.unfinished(), process, PATIENCE_S, self._state)
+        wait_for(self.pods.are_done, process, PATIENCE_S, self._state)
+        wait_for(lambda: all(map(_is_empty, self._list(PATHS["clusterqueues"]))), process, PATIENCE_S, self._state)
         for each in self._jobs():
             self._remove(each["metadata"]["name"])
         self.pods.remove_all()
-        wait_for(lambda: not self._list(_WORKLOADS) and not self._list(PODS), process, PATIENCE_S)
+        wait_for(lambda: not self._list(_WORKLOADS) and not self._list(PODS), process, PATIENCE_S, self._state)
         self.audit.finish()
+
+    def _state(self) -> str:
+        """All there is, for the message of a run that does not end."""
+        paths = (PATHS["clusterqueues"], _WORKLOADS, _JOBS, PODS)
+        return "\n".join(json.dumps(each) for path in paths for each in self._list(path))
 
     def told(self, outcome: Outcome) -> Outcome:
         judge = self.audit.judge

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from headgate.jobs import writing as of_jobs
 from headgate.jobs.ancestors import NOT_FOUND, Unsure
+from headgate.jobs.kind import at
 from headgate.jobs.plan import GATED, Wait, is_kept, is_leaving, next_for_orphan
 from headgate.jobs.pods import composing, writing
-from headgate.jobs.pods.case import ENOUGH, Case, Next, Object, Sleep, Unseen
+from headgate.jobs.pods.case import ENOUGH, Acts, Case, Next, Object, Sleep, Unseen
+from headgate.jobs.pods.member import SUCCEEDED
 from headgate.jobs.pods.shape import gates_of_others
-from headgate.jobs.pods.unit import absent, counts_of, outcome_of, too_many
+from headgate.jobs.pods.unit import absent, counts_of, outcome_of, surplus, too_many
 from headgate.jobs.release import is_active
 from headgate.jobs.writing import Act
+from headgate.kube import conditions
 from headgate.owners.effects import Create
 from headgate.quota import names
 from headgate.quota.kinds.names import WORKLOADS
@@ -35,16 +38,30 @@ def finished(case: Case) -> Next:
     if workload is not None and case.has(names.FINISHED):
         if is_leaving(workload) and is_kept(workload):
             return (of_jobs.release_finalizer(workload),)
-        return writing.let_go(unit.members) or ENOUGH
+        return writing.let_go(unit.members) or _too_late(case, workload) or ENOUGH
     outcome = outcome_of(unit)
     if outcome is None:
         return None
     if workload is None:
         return writing.let_go(unit.members) or ENOUGH
+    if unit.is_group and outcome.succeeded:
+        removed = writing.remove(surplus(unit))
+        if removed:
+            return removed
     key = f"{workload['metadata']['namespace']}/{workload['metadata']['name']}"
     told = writing.tell(unit.first, "FinishedWorkload", f"Workload '{key}' is declared finished")
     reason = "Succeeded" if outcome.succeeded else "Failed"
     return (of_jobs.finish(workload, reason, outcome.message, case.around.now_s, told),)
+
+
+def _too_late(case: Case, workload: Object) -> Acts:
+    """Replacements that came when all places of their group had a pod that succeeded: while one of those is there, they
+    could only wait for ever."""
+    told = conditions.find(at(workload, ("status", "conditions")), names.FINISHED) or {}
+    is_kept_by = any(each.phase == SUCCEEDED and not each.is_leaving for each in case.unit.members)
+    if not case.unit.is_group or told.get("reason") != "Succeeded" or not is_kept_by:
+        return ENOUGH
+    return writing.remove(surplus(case.unit))
 
 
 def deleted(case: Case) -> Next:

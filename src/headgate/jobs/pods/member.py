@@ -51,8 +51,15 @@ class Member(msgspec.Struct, frozen=True):
 
     @property
     def fills_a_place(self) -> bool:
-        """It did its work, or may yet. Who is told to end may be replaced at once."""
-        return self.phase == SUCCEEDED or not (self.is_leaving or self.phase == FAILED)
+        """It succeeded, or may yet. Who is told to end may be replaced at once; who then succeeds all the same counts
+        as long as our finalizer keeps it."""
+        if self.is_leaving:
+            return self.phase == SUCCEEDED and self.is_kept
+        return self.phase != FAILED
+
+    @property
+    def has_succeeded(self) -> bool:
+        return self.phase == SUCCEEDED and self.fills_a_place
 
     @property
     def runs(self) -> bool:

@@ -69,7 +69,7 @@ def outcome_of(unit: Unit) -> Outcome | None:
     total = unit.first.total
     if unit.is_serving or isinstance(total, str):
         return None
-    done = sum(each.phase == SUCCEEDED for each in unit.members)
+    done = sum(each.has_succeeded for each in unit.members)
     all_over = all(each.is_over or each.is_forced for each in unit.members)
     if done < total and not (all_over and unit.is_unretriable):
         return None
@@ -124,6 +124,12 @@ def excess(unit: Unit, places: Mapping[str, int]) -> list[Member]:
         else:
             unknown += members
     return found if absent(unit, places) else found + unknown
+
+
+def surplus(unit: Unit) -> list[Member]:
+    """Of a group whose places all have a pod that succeeded: who waits or runs in spite of that. A pod that is told to
+    end may still succeed, and its replacement is there by then."""
+    return [each for each in unit.filling if not each.has_succeeded]
 
 
 def too_many(members: Iterable[Member], places: int) -> list[Member]:
