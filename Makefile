@@ -7,10 +7,12 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 LOCKED := requirements/dev.txt requirements/runtime.txt
 WORKERS ?= 2
+N ?= 20
+SEED ?= 1
 # A start that compiles six hundred modules first is not a quick one, and the suites start many processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup up test check kube karpenter kueue bench torture lock clean
+.PHONY: help setup up test check kube karpenter kueue bench torture mutants lock clean
 
 help:
 	@echo 'make up      start a cluster in this process (ARGS="--nodes 10" passes options on)'
@@ -21,6 +23,7 @@ help:
 	@echo "make kueue   build Kueue's scheduler, whose decisions the parity suite compares with ours"
 	@echo 'make bench   measure'
 	@echo 'make torture kill, pause, flip and compact for hours (ARGS="kills --kills 100" for less)'
+	@echo 'make mutants PACKAGE=capacity N=20 SEED=1  change one place of a package at a time and run its unit tests'
 	@echo 'make lock    compile requirements/*.in into hashed requirements/*.txt'
 	@echo 'make clean   remove what the other targets made, except the cache of make kube'
 
@@ -61,6 +64,9 @@ bench: setup
 
 torture: setup
 	PYTHONPATH=tests:. $(BIN)/python -m torture $(ARGS)
+
+mutants: setup
+	$(BIN)/python tools/mutants.py $(PACKAGE) --count $(N) --seed $(SEED)
 
 lock: setup
 	$(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --universal --python-version 3.11 -o requirements/runtime.txt requirements/runtime.in
