@@ -161,4 +161,7 @@ def worst(reasons: Iterable[str]) -> str:
 
 
 def _mildest(group: tuple[Attempt, ...]) -> str:
-    return min((each.why for each in group if each.degree == Degree.NO_FIT), key=_SEVERITY.index, default="")
+    """Nothing, if one of the flavors can be had: then another group stands in the way."""
+    if any(each.degree != Degree.NO_FIT for each in group):
+        return ""
+    return min((each.why for each in group), key=_SEVERITY.index, default="")

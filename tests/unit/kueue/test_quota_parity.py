@@ -25,3 +25,23 @@ def test_a_search_over_pod_sets_at_different_flavors_ends() -> None:
     api.finish("second")
     api.cycle()
     assert api.admitted() == ["both"]
+
+
+def test_a_flavor_that_is_too_small_is_no_reason_where_another_one_of_its_group_can_be_had() -> None:
+    """What stands in the way is the other resource group; the reason agrees with the message."""
+    api = Api()
+    for name in ("small", "large", "gpu"):
+        api.flavor(name)
+    api.queue("lender", {"gpu": {"example.com/gpu": 1}}, local="lender", cohortName="co")
+    api.queue("cq", {"small": {"cpu": 1}, "large": {"cpu": 10}}, {"gpu": {"example.com/gpu": 0}}, cohortName="co")
+    api.submit("first", a_pod_set(requests={"example.com/gpu": 1}), queue="lender")
+    api.cycle()
+    api.submit("second", a_pod_set(requests={"cpu": 2, "example.com/gpu": 1}))
+    api.cycle()
+    assert api.admitted() == ["first"]
+    status, reason, message = api.condition("second")
+    assert message == (
+        "couldn't assign flavors to pod set main: "
+        "insufficient unused quota for example.com/gpu in flavor gpu, 1 more needed"
+    )
+    assert (status, reason) == ("False", "WaitingForQuota")
