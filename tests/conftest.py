@@ -2,13 +2,14 @@
 
 `HEADGATE_COMPARE=real,real` compares a real server with another real one: that must find nothing and shows that the
 comparison itself is sound. `HEADGATE_REQUIRE_KUBE=1` turns absent binaries from a skip into a failure. Each xdist
-worker has its own servers. A full run also fails if an allowed difference was never met
-(`real/allowed_differences.py`).
+worker has its own servers. A run prints how often each allowed difference was met, on all workers together, and fails
+if one was met too often; a full run also fails if one was never met (`real/allowed_differences.py`).
 """
 
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from harness.allowances import exceeded, told, unmet
 from harness.both import Both, report_path
 from harness.embedded import EmbeddedServer
 from harness.karpenter import HOW_TO_GET_IT, karpenter_folder
@@ -23,7 +25,7 @@ from harness.kueue import HOW_TO_GET_KUEUE, kueue_folder
 from harness.processes import Process
 from harness.real import HOW_TO_GET_THEM, RealServer, binaries
 from harness.server import Server
-from real.allowed_differences import ALLOWED
+from real.allowed_differences import ALLOWED, DRAWN
 
 pytest_plugins = ["harness.orphans", "harness.timing"]
 ABSENT = "the real Kubernetes binaries are absent"
@@ -35,7 +37,7 @@ CONTROLLERS = (
     "persistentvolume-binder-controller"
 )
 EVENT_TTL = "4s"
-USED = pytest.StashKey[set[str]]()
+MET = pytest.StashKey[Counter[str]]()
 COMPLETE = pytest.StashKey[bool]()
 
 
@@ -55,13 +57,13 @@ settings.load_profile("headgate")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.stash[USED] = set()
+    config.stash[MET] = Counter()
 
 
 @pytest.fixture(scope="session")
-def used_allowances(request: pytest.FixtureRequest) -> set[str]:
-    """For suites with a pair of their own: the names of allowed differences that were met."""
-    return request.config.stash[USED]
+def met_allowances(request: pytest.FixtureRequest) -> Counter[str]:
+    """How often each allowed difference was met in this process; every pair of servers counts here."""
+    return request.config.stash[MET]
 
 
 @pytest.fixture(scope="session")
@@ -110,7 +112,10 @@ def embedded_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embedd
 
 @pytest.fixture(scope="session")
 def both(
-    real_server: RealServer, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    real_server: RealServer,
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    met_allowances: Counter[str],
 ) -> Iterator[Both]:
     second: Server
     twin: RealServer | None = None
@@ -119,16 +124,17 @@ def both(
         second = twin = RealServer(tmp_path_factory.mktemp("twin"), folder, "real again")
     else:
         second = request.getfixturevalue("embedded_server")
-    pair = Both(real_server, second, () if twin else ALLOWED, report_path())
+    pair = Both(real_server, second, () if twin else ALLOWED, report_path(), met_allowances)
     yield pair
-    request.config.stash[USED] |= pair.used
     pair.close()
     if twin:
         twin.stop()
 
 
 @pytest.fixture(scope="session")
-def governed(kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
+def governed(
+    kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory, met_allowances: Counter[str]
+) -> Iterator[Both]:
     """Another pair, in which more happens: controllers keep quotas, containers may be privileged, events expire."""
     folder = tmp_path_factory.mktemp("governed")
     real = RealServer(folder / "real", kube_binaries, flags=("--allow-privileged=true", f"--event-ttl={EVENT_TTL}"))
@@ -143,7 +149,7 @@ def governed(kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> I
     )
     flags = ("--components", "apiserver,controllers", "--allow-privileged=true", "--event-ttl", EVENT_TTL)
     ours = EmbeddedServer(folder / "ours", kube_binaries / "kubectl", flags)
-    pair = Both(real, ours, ALLOWED, report_path())
+    pair = Both(real, ours, ALLOWED, report_path(), met_allowances)
     yield pair
     pair.close()
     manager.stop()
@@ -183,31 +189,39 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     output: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
     if output is not None:
-        used = session.config.stash[USED]
-        output["used_allowances"] = sorted(used)
+        met = session.config.stash[MET]
+        output["met_allowances"] = dict(met)
         output["complete"] = session.config.stash.get(COMPLETE, False)
         return
-    stale = _stale(session.config)
-    if stale and exitstatus == pytest.ExitCode.OK:
+    if _complaints(session.config) and exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_testnodedown(node: Any, error: Any) -> None:
     output: dict[str, Any] = getattr(node, "workeroutput", {})
     config: pytest.Config = node.config
-    used = config.stash[USED]
-    used.update(output.get("used_allowances", ()))
+    met = config.stash[MET]
+    counted: dict[str, int] = output.get("met_allowances", {})
+    met.update(counted)
     config.stash[COMPLETE] = bool(output.get("complete"))
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    stale = _stale(config)
-    if stale:
-        terminalreporter.write_line(f"FAILED: allowed differences that no case met: {', '.join(stale)}", red=True)
+    if met := told(ALLOWED, config.stash[MET]):
+        terminalreporter.section("allowed differences, met and at most")
+        for line in met:
+            terminalreporter.write_line(line)
+    for complaint in _complaints(config):
+        terminalreporter.write_line(f"FAILED: {complaint}", red=True)
 
 
-def _stale(config: pytest.Config) -> list[str]:
-    used = config.stash[USED]
-    if not config.stash.get(COMPLETE, False) or not used:
-        return []
-    return [allowance.name for allowance in ALLOWED if allowance.name not in used]
+def _complaints(config: pytest.Config) -> list[str]:
+    met = config.stash[MET]
+    drawn = (
+        config.getoption("--patch-pairs") / DRAWN["patch_pairs"],
+        DRAWN["spoiled_step"] / config.getoption("--spoiled-step"),
+    )
+    found = [f"an allowed difference was met too often: {each}" for each in exceeded(ALLOWED, met, max(1, *drawn))]
+    if config.stash.get(COMPLETE, False) and met:
+        found += [f"an allowed difference was met by no case: {each}" for each in unmet(ALLOWED, met)]
+    return found

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
@@ -16,6 +17,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from harness.allowances import Allowance, current_suite
 from harness.compare import Difference, Seen, differences
 from harness.run import Run
 from harness.scenario import AnyStep, Case, Events, Step, slug
@@ -25,11 +27,14 @@ from harness.server import Server
 class Both:
     """The two servers of a comparison; the first is always a real one."""
 
-    def __init__(self, real: Server, ours: Server, allowances: Sequence[Any], report: Path | None) -> None:
+    def __init__(
+        self, real: Server, ours: Server, allowances: Sequence[Allowance], report: Path | None, met: Counter[str]
+    ) -> None:
+        """``met`` counts how often each allowance was met, for all pairs of a run together."""
         self.real, self.ours = real, ours
         self._allowances = allowances
         self._report = report
-        self.used: set[str] = set()
+        self._met = met
         self._threads = ThreadPoolExecutor(2)
 
     def agree(self, case: Case, tellings: int = 1, prepare: Callable[[Server, str], None] = lambda *_: None) -> None:
@@ -79,8 +84,8 @@ class Both:
 
     def _allowed(self, difference: Difference) -> bool:
         for allowance in self._allowances:
-            if allowance.allows(difference):
-                self.used.add(allowance.name)
+            if allowance.allows(current_suite(), difference):
+                self._met[allowance.name] += 1
                 return True
         return False
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -87,12 +88,14 @@ def told_by(server: Server, start: Callable[[], None]) -> tuple[Teller, Callable
 
 
 @pytest.fixture(scope="module")
-def clusters(kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
+def clusters(
+    kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory, met_allowances: Counter[str]
+) -> Iterator[Both]:
     folder = tmp_path_factory.mktemp("controllers")
     real = RealServer(folder / "real", kube_binaries)
     flags = ("--components", "apiserver,controllers")
     ours = EmbeddedServer(folder / "embedded", kube_binaries / "kubectl", flags)
-    both = Both(real, ours, ALLOWED, report_path())
+    both = Both(real, ours, ALLOWED, report_path(), met_allowances)
     with hollow_nodes(real), hollow_nodes(ours):
         yield both
     both.close()

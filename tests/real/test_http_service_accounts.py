@@ -5,6 +5,7 @@ Token volumes are not compared: the embedded server adds none, so pods here say 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -136,13 +137,12 @@ CASES = cases_of(
 
 @pytest.fixture(scope="module")
 def with_accounts(
-    kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory, used_allowances: set[str]
+    kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory, met_allowances: Counter[str]
 ) -> Iterator[Both]:
     real = RealServer(tmp_path_factory.mktemp("real"), kube_binaries, disabled_plugins="TaintNodesByCondition")
     ours = EmbeddedServer(tmp_path_factory.mktemp("ours"), kube_binaries / "kubectl", disabled_plugins="")
-    both = Both(real, ours, ALLOWED, report_path())
+    both = Both(real, ours, ALLOWED, report_path(), met_allowances)
     yield both
-    used_allowances |= both.used
     both.close()
     real.stop()
     ours.stop()

@@ -7,6 +7,7 @@ is allowed as one thing is executed as another; such a request shows here as a s
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -48,11 +49,11 @@ class Pair:
 
 
 @pytest.fixture(scope="module")
-def pair(kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory, used_allowances: set[str]) -> Iterator[Pair]:
+def pair(kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory, met_allowances: Counter[str]) -> Iterator[Pair]:
     """Servers of their own: some requests delete every object of a kind, in all namespaces."""
     real = RealServer(tmp_path_factory.mktemp("real"), kube_binaries)
     ours = EmbeddedServer(tmp_path_factory.mktemp("ours"), kube_binaries / "kubectl")
-    both = Both(real, ours, ALLOWED, report_path())
+    both = Both(real, ours, ALLOWED, report_path(), met_allowances)
     matrices = {server.name: Matrix(server) for server in (real, ours)}
 
     def prepare(server: Server) -> State:
@@ -65,7 +66,6 @@ def pair(kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory, used_all
     base, same = both.on_each(prepare)
     assert base == same
     yield Pair(both, matrices, base)
-    used_allowances |= both.used
     for matrix in matrices.values():
         matrix.close()
     both.close()

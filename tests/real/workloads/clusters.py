@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
@@ -44,8 +45,8 @@ WITHOUT = (
 class Sides:
     """Both clusters; a story is told once on each, whoever asks for it."""
 
-    def __init__(self, real: Server, ours: Server) -> None:
-        self.both = Both(real, ours, ALLOWED, report_path())
+    def __init__(self, real: Server, ours: Server, met: Counter[str]) -> None:
+        self.both = Both(real, ours, ALLOWED, report_path(), met)
         self._told: dict[str, tuple[Told, Told]] = {}
 
     def tell(self, stories: Sequence[Story]) -> dict[str, tuple[Told, Told]]:
@@ -60,11 +61,11 @@ class Sides:
 
 
 @contextmanager
-def two_clusters(folder: Path, programs: Path) -> Iterator[Sides]:
+def two_clusters(folder: Path, programs: Path, met: Counter[str]) -> Iterator[Sides]:
     with ExitStack() as stack:
         real: Server = stack.enter_context(a_real_cluster(folder / "real", programs))
         ours: Server = stack.enter_context(_other_side(os.environ.get("HEADGATE_COMPARE"), folder, programs))
-        sides = Sides(real, ours)
+        sides = Sides(real, ours, met)
         stack.callback(sides.both.close)
         yield sides
 

@@ -6,6 +6,7 @@ and each story is a test of its own: `pytest tests/real/workloads -k job-stories
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -29,10 +30,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture(scope="module")
-def sides(kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory, used_allowances: set[str]) -> Iterator[Sides]:
-    with two_clusters(tmp_path_factory.mktemp("workloads"), kube_binaries) as sides:
+def sides(
+    kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory, met_allowances: Counter[str]
+) -> Iterator[Sides]:
+    with two_clusters(tmp_path_factory.mktemp("workloads"), kube_binaries, met_allowances) as sides:
         yield sides
-    used_allowances |= sides.both.used
 
 
 def test_every_story_is_the_same_at_every_stop(
