@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from headgate.capacity.names import GATE, GROUP_NAMES, OPT_IN
+from headgate.capacity.names import GATE, GROUP_NAMES, OPT_IN, QUEUE_NAME
 from headgate.capacity.queues import Held, Queues, Why
 from headgate.kube import conditions
 from headgate.kube.amounts import amount_text
@@ -25,7 +25,7 @@ _GROUP_WHYS: Final = frozenset({Why.NO_GROUP, Why.GANG_SHORT, Why.NOT_INQUEUE})
 _IN_LINE: Final = frozenset({Why.FULL, Why.WAITING_TURN})
 _WITHOUT_A_NODE: Final = (conditions.UNSCHEDULABLE, conditions.WAITING_FOR_TERMINATING_PODS)
 """Reasons of pods that were tried: one that did not opt in gives its share back meanwhile."""
-_AWAITED: Final = {
+AWAITED: Final = {
     "gate": "somebody else's gate",
     "queue": "its queue",
     "group": "its group",
@@ -58,8 +58,9 @@ class Gate(msgspec.Struct, frozen=True):
 
 class Hold(msgspec.Struct, frozen=True, omit_defaults=True):
     """One thing that holds the pod. ``kind``: gate, plugin, queue, group, node or scheduler. ``why``: the reason of the
-    queue, or of the condition. ``blocker``: the queue, maybe an ancestor, that has no room; amounts as people write
-    them."""
+    queue, or of the condition. ``since``: of a gate, which is as old as its pod; since when a condition has said what
+    it says is not known, for its transition time is that of its status. ``blocker``: the queue, maybe an ancestor,
+    that has no room; amounts as people write them."""
 
     kind: str
     name: str
@@ -115,7 +116,7 @@ def explain(
         state=state,
         summary=summary,
         scheduler=scheduler,
-        queue=queues.queue_of(uid) if queues is not None else "",
+        queue=queues.queue_of(uid) if queues is not None else str(annotations.get(QUEUE_NAME) or ""),
         group=next((annotations[each] for each in GROUP_NAMES if annotations.get(each)), ""),
         created=metadata.get("creationTimestamp") or "",
         opted_in=annotations.get(OPT_IN) == "true",
@@ -146,7 +147,7 @@ def _state(metadata: Wire, spec: Wire, status: Wire, scheduler: str, served: Col
 
 def _headline(holds: Sequence[Hold]) -> str:
     kinds = list(dict.fromkeys(hold.kind for hold in holds))
-    return "it waits for " + ", then for ".join(_AWAITED[kind] for kind in kinds)
+    return "it waits for " + ", then for ".join(AWAITED[kind] for kind in kinds)
 
 
 def _holds(
@@ -182,7 +183,7 @@ def _scheduled(pod: Wire) -> Wire:
 
 def _plugin_hold(scheduled: Wire) -> tuple[Hold, str] | None:
     """A PreEnqueue plugin that does not let the pod be tried, or that fails on it, as the scheduler said."""
-    reason, since = scheduled.get("reason") or "", scheduled.get("lastTransitionTime") or ""
+    reason = scheduled.get("reason") or ""
     found = conditions.held_by(reason, scheduled.get("message") or "")
     if found is None:
         return None
@@ -190,7 +191,7 @@ def _plugin_hold(scheduled: Wire) -> tuple[Hold, str] | None:
     step = f"what plugin {plugin} waits for has to happen"
     if reason == conditions.SCHEDULER_ERROR:
         step = f"plugin {plugin} fails on the pod: the plugin has to be mended, or the pod changed"
-    return Hold("plugin", plugin, words, why=reason, since=since), step
+    return Hold("plugin", plugin, words, why=reason), step
 
 
 def _queue_hold(held: Held, group: str, position: int | None) -> Hold:
@@ -266,19 +267,18 @@ def _lack(queue: str, queues: Queues, requests: Mapping[str, int]) -> tuple[str,
 def _said(pod: Wire, about: Explanation, scheduled: Wire) -> tuple[Hold, str]:
     """Nothing of ours holds it: what its scheduler said."""
     nominated = (pod.get("status") or {}).get("nominatedNodeName") or ""
-    message, since = scheduled.get("message") or "", scheduled.get("lastTransitionTime") or ""
-    reason = scheduled.get("reason") or ""
+    message, reason = scheduled.get("message") or "", scheduled.get("reason") or ""
     if nominated:
         text = f"node {nominated} is kept for it until other pods have left there"
-        return Hold("node", nominated, text, why=reason, since=since), f"pods have to leave node {nominated}"
+        return Hold("node", nominated, text, why=reason), f"pods have to leave node {nominated}"
     if reason == conditions.UNSCHEDULABLE:
         step = "a node has to fit: others leave, a new one comes, or an autoscaler makes one"
-        return Hold("node", "", message, why=reason, since=since), step
+        return Hold("node", "", message, why=reason), step
     if gate_names(pod):
         text = message or "it has scheduling gates"
-        return Hold("scheduler", about.scheduler, text, why=reason, since=since), "its gates have to go"
+        return Hold("scheduler", about.scheduler, text, why=reason), "its gates have to go"
     if scheduled.get("status") == "False":
         step = "it is tried again by itself"
-        return Hold("scheduler", about.scheduler, message or reason, why=reason, since=since), step
+        return Hold("scheduler", about.scheduler, message or reason, why=reason), step
     text = f"scheduler {about.scheduler} has said nothing about it yet"
     return Hold("scheduler", about.scheduler, text), f"scheduler {about.scheduler} has to be at work"

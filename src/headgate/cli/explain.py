@@ -20,9 +20,9 @@ from headgate.cli.served import output_option, served_option
 from headgate.client.kubeconfig import Access
 from headgate.client.listing import Refused
 from headgate.client.transport import Unreachable
+from headgate.control.gaps import Gap
 from headgate.control.quota.inquiry import Inquiry, inquire_job, inquire_workload
 from headgate.control.quota.survey import QuotaSurvey
-from headgate.control.survey import Gap
 from headgate.jobs.builtin import JOB
 from headgate.jobs.kind import JobKind
 
@@ -110,11 +110,12 @@ async def _inquire(
 
 
 def _print(about: Inquiry | Refused, found: QuotaSurvey | None, output: str, now_s: float) -> None:
-    if isinstance(about, Refused):
-        give_up("explain", about.text)
     gaps, revision = (found.gaps, found.revision) if found is not None else ((), "")
+    if isinstance(about, Refused):
+        give_up("explain", "\n".join(dict.fromkeys([about.text, *(gap.line for gap in gaps if not gap.is_absent)])))
+    gaps = (*gaps, *about.missing)
     if output == "json":
-        _print_json(msgspec.to_builtins(about), gaps, revision)
+        _print_json({**msgspec.to_builtins(about), "missing": []}, gaps, revision)
         return
     for line in inquiry_lines(about, now_s):
         click.echo(line)
@@ -125,7 +126,7 @@ def _print_pod(about: PodAccount | Refused, output: str, now_s: float) -> None:
     if isinstance(about, Refused):
         give_up("explain", about.text)
     surveys = [each for each in (about.survey, about.quota) if each is not None]
-    gaps = [gap for each in surveys for gap in each.gaps]
+    gaps = [*(gap for each in surveys for gap in each.gaps), *about.workloads.missing]
     if output == "json":
         document = {**msgspec.to_builtins(about.about), "workloads": msgspec.to_builtins(about.workloads.accounts)}
         _print_json(document, gaps, surveys[0].revision if surveys else "")
@@ -142,5 +143,5 @@ def _print_pod(about: PodAccount | Refused, output: str, now_s: float) -> None:
 
 
 def _print_json(document: dict[str, Any], gaps: Iterable[Gap], revision: str) -> None:
-    told = {**document, "revision": revision, "missing": msgspec.to_builtins(list(gaps))}
+    told = {**document, "revision": revision, "missing": msgspec.to_builtins(list(dict.fromkeys(gaps)))}
     click.echo(msgspec.json.format(msgspec.json.encode(told)).decode())

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from headgate.capacity.explaining import Explanation, Gate, Hold, explain
+from headgate.capacity.explaining import AWAITED, Explanation, Gate, Hold, explain
 from headgate.cli.remote import perform, reach
 from headgate.client.gates.setters import find_setter
 from headgate.client.kubeconfig import Access
@@ -67,7 +67,9 @@ def _with_gate(about: Explanation, workloads: PodInquiry) -> Explanation:
     keys = ", ".join(f"{each.namespace}/{each.name}" for each in workloads.accounts)
     text = f"comes off when {f'Workload {keys}' if keys else 'its Workload'} is admitted"
     steps: tuple[str, ...] = (f"Workload {keys} has to be admitted: see below",)
-    if workloads.absence is not None:
+    if workloads.absence is not None and workloads.absence.state == "unknown":
+        text, steps = f"{text}; {'; '.join((workloads.absence.summary, *workloads.absence.facts))}", ()
+    elif workloads.absence is not None:
         text, steps = f"{text}, and it has none: {workloads.absence.summary}", workloads.absence.next
     holds = tuple(
         msgspec.structs.replace(hold, text=text) if hold.name == ADMISSION_GATE else hold for hold in about.holds
@@ -75,12 +77,16 @@ def _with_gate(about: Explanation, workloads: PodInquiry) -> Explanation:
     lifted = f"has to lift {ADMISSION_GATE}"
     following = tuple(step for each in about.next for step in (steps if each.endswith(lifted) else (each,)))
     summary = "it waits for the admission of its Workload" if about.state == "foreign" else about.summary
+    if all(hold.name == ADMISSION_GATE for hold in about.holds if hold.kind == "gate"):
+        summary = summary.replace(AWAITED["gate"], "the admission of its Workload")
     return msgspec.structs.replace(about, summary=summary, holds=holds, next=following)
 
 
 def _gate(pod: Wire, name: str) -> Gate:
-    setter = find_setter(pod.get("metadata") or {}, name)
-    return Gate(name, setter.manager, setter.time)
+    """A gate is never added to a pod that exists, so it is as old as the pod; managed fields only tell when their
+    manager last wrote anything."""
+    metadata = pod.get("metadata") or {}
+    return Gate(name, find_setter(metadata, name).manager, metadata.get("creationTimestamp") or "")
 
 
 def lines(about: Explanation, now_s: float) -> Iterator[str]:

@@ -18,6 +18,7 @@ def inquiry_lines(about: Inquiry, now_s: float) -> Iterator[str]:
         yield f"{name}: {about.absence.summary}{held}"
         if about.created:
             yield f"  {age(about.created, now_s)} old"
+        yield from (f"  {fact}" for fact in about.absence.facts)
         yield from _told(about, now_s)
         yield from _next(about.absence.next)
         return

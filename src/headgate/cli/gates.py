@@ -69,9 +69,15 @@ def show(selector: str, namespace: str, everywhere: bool, kubeconfig: str, conte
     print_table(
         [
             ("GATE", "PODS", "OLDEST", "AGE", "SET BY"),
-            *((each.gate, str(each.pods), each.oldest.key, _age(each.oldest, now_s), by or "-") for each, by in rows),
+            *((each.gate, str(each.pods), each.oldest.key, _age(each.oldest, now_s), _by(by)) for each, by in rows),
         ]
     )
+    for text in dict.fromkeys(by.text for _, by in rows if isinstance(by, Refused)):
+        click.echo(text, err=True)
+
+
+def _by(setter: str | Refused) -> str:
+    return "?" if isinstance(setter, Refused) else setter or "-"
 
 
 @command.command("lift", short_help="Take a gate away from pods.")
@@ -135,7 +141,7 @@ def _check_selector(selector: str) -> None:
         raise click.BadParameter(parsed, param_hint="-l")
 
 
-async def _census(access: Access, namespace: str, selector: str) -> list[tuple[Tally, str]] | Refused:
+async def _census(access: Access, namespace: str, selector: str) -> list[tuple[Tally, str | Refused]] | Refused:
     async with reach(access) as transport:
         pods = await perform(transport, gated_pods(namespace, selector))
         if isinstance(pods, Refused):

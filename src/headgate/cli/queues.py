@@ -15,7 +15,8 @@ from headgate.cli.remote import access_or_give_up, cluster_options, give_up, per
 from headgate.cli.served import output_option, served_option
 from headgate.client.kubeconfig import Access
 from headgate.client.transport import Unreachable
-from headgate.control.survey import Gap, Survey, survey
+from headgate.control.gaps import Gap
+from headgate.control.survey import Survey, survey
 from headgate.kube.amounts import amount_text
 from headgate.kube.resource import PODS
 
@@ -53,9 +54,10 @@ def command(output: str, served: tuple[str, ...], kubeconfig: str, context: str)
     print_table([_COLUMNS, *(_row(found, name, depth) for name, depth in in_tree(found))])
     for key, problem_text in sorted(found.problems.items()):
         click.echo(f"{key}: {problem_text}")
-    for name, count in found.strays.items():
+    for name, count in found.strays.items() if found.knows_usage else ():
         click.echo(f"queue/{name}: does not exist; pods that name it: {count}")
-    click.echo(f"\n{footer_of(found.gaps, found.revision)}; {found.pods} pods of {', '.join(served)}")
+    counted = "" if found.lacks(PODS) else f"; {found.pods} pods of {', '.join(served)}"
+    click.echo(f"\n{footer_of(found.gaps, found.revision)}{counted}")
 
 
 async def _survey(access: Access, served: tuple[str, ...]) -> Survey:
@@ -65,11 +67,8 @@ async def _survey(access: Access, served: tuple[str, ...]) -> Survey:
 
 def footer_of(gaps: Iterable[Gap], revision: str) -> str:
     """From when it is, and what is missing in it."""
-    return "\n".join([*map(gap_line, gaps), f"as of revision {revision or 'unknown'}"])
-
-
-def gap_line(gap: Gap) -> str:
-    return f"missing right: {gap.right}" if gap.right else f"not known: {gap.text}"
+    lines = dict.fromkeys(gap.line for gap in gaps)
+    return "\n".join([*lines, f"as of revision {revision or 'unknown'}"])
 
 
 def in_tree(found: Survey) -> Iterator[tuple[str, int]]:
@@ -98,7 +97,7 @@ def _row(found: Survey, name: str, depth: int) -> tuple[str, ...]:
         "  " * depth + name,
         found.specs[name].state,
         _limits(found.specs[name].capability),
-        *(("?",) * len(used) if found.lacks(PODS) else used),
+        *(used if found.knows_usage else ("?",) * len(used)),
     )
 
 
@@ -120,7 +119,7 @@ def _document(found: Survey) -> dict[str, Any]:
         "revision": found.revision,
         "missing": found.gaps,
         "problems": dict(sorted(found.problems.items())),
-        "strays": found.strays,
+        **({"strays": found.strays} if found.knows_usage else {}),
         "queues": [_fields(found, name) for name, _ in in_tree(found)],
     }
 
@@ -144,5 +143,5 @@ def _fields(found: Survey, name: str) -> dict[str, Any]:
         "limits": {name: amount_text(name, amount) for name, amount in sorted(limits.capability.items())},
         "deserved": _texts(limits.deserved),
         "guarantee": _texts(limits.guarantee),
-        **({} if found.lacks(PODS) else used),
+        **(used if found.knows_usage else {}),
     }

@@ -11,7 +11,7 @@ import msgspec
 
 from headgate.cli.job_options import kinds_option
 from headgate.cli.logs import log_options
-from headgate.cli.queues import footer_of, gap_line
+from headgate.cli.queues import footer_of
 from headgate.cli.remote import (
     access_or_give_up,
     chosen_namespace,
@@ -28,7 +28,7 @@ from headgate.control.quota.gated import Found, Gated, find_gated
 from headgate.control.quota.survey import QuotaSurvey, survey_quota
 from headgate.jobs.kind import JobKind
 from headgate.kube.timestamps import human_duration, parse_time
-from headgate.quota.kinds.names import WORKLOADS
+from headgate.quota.kinds.names import LOCAL_QUEUES, WORKLOADS
 from headgate.quota.listing import STATES, Owner, Row, rows
 
 _COLUMNS: Final = (
@@ -105,8 +105,10 @@ def command(
         found = asyncio.run(_survey(access, where))
     except Unreachable as problem:
         give_up("workloads", str(problem))
-    if found.is_absent or (found.lacks(WORKLOADS) and not found.is_partial):
+    if not found.sees(WORKLOADS):
         give_up("workloads", footer_of(found.gaps, found.revision))
+    if cluster_queue and not found.sees(LOCAL_QUEUES):
+        give_up("workloads", f"--cluster-queue: {found.why_unseen(LOCAL_QUEUES)}")
     listed = [wire for wire in found.workloads.values() if where in ("", wire["metadata"]["namespace"])]
     chosen = [
         row
@@ -152,14 +154,16 @@ def _print(found: QuotaSurvey, chosen: list[Row], namespace: str, output: str) -
     if chosen:
         now_s = time.time()
         head = (*(() if namespace else ("NAMESPACE",)), *_COLUMNS, *(_WIDE if output == "wide" else ()))
-        print_table([head, *(_cells(row, now_s, not namespace, output == "wide") for row in chosen)])
+        print_table([head, *(_cells(found, row, now_s, not namespace, output == "wide") for row in chosen)])
     else:
         _say_nothing_found("Workload", namespace)
     if found.gaps:
         click.echo(footer_of(found.gaps, found.revision), err=True)
 
 
-def _cells(row: Row, now_s: float, everywhere: bool, wide: bool) -> tuple[str, ...]:
+def _cells(found: QuotaSurvey, row: Row, now_s: float, everywhere: bool, wide: bool) -> tuple[str, ...]:
+    """What cannot be known for want of a right is a question mark."""
+    unplaced = "?" if row.state == "pending" and not found.knows_places else ""
     names = [each.name for each in row.owners]
     more = len(names) - _MOST_OWNERS
     ran_s = None if row.admitted_s is None else (row.finished_s or now_s) - row.admitted_s
@@ -168,18 +172,20 @@ def _cells(row: Row, now_s: float, everywhere: bool, wide: bool) -> tuple[str, .
         ", ".join(dict.fromkeys(each.type for each in row.owners)),
         ", ".join(names[:_MOST_OWNERS]) + (f" and {more} more" if more > 0 else ""),
         row.local_queue,
-        row.cluster_queue,
+        row.cluster_queue or ("" if found.sees(LOCAL_QUEUES) else "?"),
         row.state.upper(),
-        "" if row.position is None else str(row.position),
+        unplaced if row.position is None else str(row.position),
         "" if ran_s is None else human_duration(ran_s),
         human_duration(now_s - row.created_s),
     )
-    further = (str(row.priority), "" if row.place is None else str(row.place), row.reason) if wide else ()
+    further = (str(row.priority), unplaced if row.place is None else str(row.place), row.reason) if wide else ()
     return (*((row.namespace,) if everywhere else ()), *cells, *further)
 
 
 def _print_gated(found: Found, queue: str, namespace: str, output: str) -> None:
     chosen = [each for each in found.gated if queue in ("", each.queue)]
+    if not chosen and not found.is_whole:
+        give_up("workloads", "\n".join(gap.line for gap in found.gaps))
     if output == "json":
         document = {"missing": found.gaps, "gated": chosen}
         click.echo(msgspec.json.format(msgspec.json.encode(document)).decode())
@@ -191,7 +197,7 @@ def _print_gated(found: Found, queue: str, namespace: str, output: str) -> None:
     else:
         _say_nothing_found("gated job", namespace)
     for gap in found.gaps:
-        click.echo(gap_line(gap), err=True)
+        click.echo(gap.line, err=True)
 
 
 def _gated_cells(each: Gated, now_s: float, everywhere: bool) -> tuple[str, ...]:

@@ -12,7 +12,9 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from headgate.client import listing
 from headgate.client.outcome import message_of
+from headgate.client.rights import refusal_text
 from headgate.client.transport import Request, Response, encode_query
 from headgate.client.writes import ACCEPT, create
 from headgate.kube import wire_json
@@ -56,6 +58,10 @@ def install(definition: Object, adapt: Adapt = _as_written) -> Generator[Ask, Re
     name = definition["metadata"]["name"]
     path = CUSTOM_RESOURCE_DEFINITIONS.object("", name)
     before = yield Ask(Request("GET", path, "", ACCEPT))
+    if not before.ok and before.status != _NOT_FOUND:
+        refused = listing.Refused(listing.what_it_said(before), before.status)
+        why = refusal_text("get", CUSTOM_RESOURCE_DEFINITIONS, None, refused)
+        return Refused(f"CustomResourceDefinition {name}: whether it is there already cannot be seen: {why}")
     wanted = adapt(definition, _read(before) if before.ok else None)
     if wanted is None:
         return Installed(name, "left as it is")

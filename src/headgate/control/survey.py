@@ -20,7 +20,9 @@ from headgate.capacity.queues import Queues
 from headgate.capacity.settings import DEFAULTS, Settings
 from headgate.capacity.task import ANNOTATIONS
 from headgate.client.listing import Listed, Page, Refused, list_all
+from headgate.client.rights import FORBIDDEN, NOT_FOUND
 from headgate.client.transport import Request, Response
+from headgate.control.gaps import Gap, gap_of, lacks
 from headgate.kube import wire_json
 from headgate.kube.resource import NAMESPACES, PODS, Resource
 from headgate.scheduling.pod import Pod, read_pod
@@ -30,19 +32,7 @@ from headgate.scheduling.tasks import task_of
 Wire = dict[str, Any]
 Asking = Generator[Request, Response, Listed[Any] | Refused]
 
-FORBIDDEN: Final = 403
-_NOT_FOUND: Final = 404
 _decode: Final = wire_json.Decoder(Page[Wire]).decode
-
-
-class Gap(msgspec.Struct, frozen=True):
-    """What could not be listed, and why. ``right``: the one that is missing, if that is why. ``is_absent``: the server
-    does not know the kind, so there are none of it."""
-
-    plural: str
-    text: str
-    right: str = ""
-    is_absent: bool = False
 
 
 class Survey(msgspec.Struct, frozen=True):
@@ -59,12 +49,17 @@ class Survey(msgspec.Struct, frozen=True):
 
     def lacks(self, resource: Resource) -> bool:
         """Whether a list could not be had that is there, as far as is known."""
-        return any(gap.plural == resource.plural and not gap.is_absent for gap in self.gaps)
+        return lacks(self.gaps, resource)
+
+    @property
+    def knows_usage(self) -> bool:
+        """Whether all is known that says which pod counts in which queue: the pods, and what may name their queue."""
+        return not any(map(self.lacks, (PODS, POD_GROUPS, NAMESPACES)))
 
     @property
     def is_blind(self) -> bool:
         """Whether something may not be seen without which no verdict can be given."""
-        return any(map(self.lacks, (PODS, QUEUES, POD_GROUPS)))
+        return self.lacks(QUEUES) or not self.knows_usage
 
 
 def survey(served: Collection[str], settings: Settings = DEFAULTS) -> Generator[Request, Response, Survey]:
@@ -115,27 +110,15 @@ def survey(served: Collection[str], settings: Settings = DEFAULTS) -> Generator[
     return Survey(queues, specs, revision, len(known), {**problems, **queues.problems()}, strays, tuple(gaps))
 
 
-def list_at(resource: Resource, revision: str) -> Asking:
-    """As of a revision, if the server still has it."""
-    path = resource.collection()
+def list_at(resource: Resource, revision: str, namespace: str | None = None) -> Asking:
+    """As of a revision, if the server still has it. ``namespace``: None for all of them."""
+    path = resource.collection(namespace)
     if revision:
         exact = {"resourceVersion": revision, "resourceVersionMatch": "Exact"}
         found = yield from list_all(path, _decode, exact)
-        if not isinstance(found, Refused) or found.status in (FORBIDDEN, _NOT_FOUND):
+        if not isinstance(found, Refused) or found.status in (FORBIDDEN, NOT_FOUND):
             return found
     return (yield from list_all(path, _decode))
-
-
-def gap_of(resource: Resource, refused: Refused) -> Gap:
-    named = resource.plural + (f".{resource.group}" if resource.group else "")
-    if refused.status == FORBIDDEN:
-        return Gap(
-            resource.plural, refused.text, f"list {named}" + (" in all namespaces" if resource.namespaced else "")
-        )
-    if refused.status == _NOT_FOUND and resource.group:
-        text = f"this cluster has no {named}: headgate install-crds brings them"
-        return Gap(resource.plural, text, is_absent=True)
-    return Gap(resource.plural, refused.text)
 
 
 def _key(kind: str, wire: Wire) -> str:

@@ -24,14 +24,35 @@ Object = dict[str, Any]
 _AT_WORK: Final = "headgate run --components quota,jobs, headgate up, or Kueue has to be at work on this cluster"
 
 
+UNREADABLE: Final = "OwnerNotReadable"
+"""The reason of an :class:`Unsure` for an owner that may be there and may not be read."""
+
+
 class Absence(msgspec.Struct, frozen=True):
-    """``state``: finished, unmanaged, child, gated or missing."""
+    """``state``: finished, unmanaged, child, gated, missing; or unknown if it cannot be seen whether there is a
+    Workload, with ``facts`` that the job itself says."""
 
     state: str
     summary: str
     next: tuple[str, ...] = ()
     gate: str = ""
     ancestor: str = ""
+    facts: tuple[str, ...] = ()
+
+
+def unseen_workload(job: Object, why: str, kind: JobKind | None = None) -> Absence:
+    """Where Workloads cannot be listed, for the reason ``why``: nothing is claimed about them. ``kind``: None for a
+    pod."""
+    outcome = None if kind is None else kind.outcome(job)
+    if outcome is not None:
+        return Absence("finished", f"it has finished: {outcome.message}")
+    queue, gate = queue_of(job), gate_of(job)
+    facts = [f"its label {QUEUE_NAME} names LocalQueue {queue}" if queue else f"it has no label {QUEUE_NAME}"]
+    if gate is not None:
+        facts.append(f"its annotation {SCHEDULING_GATED_BY} names {gate}")
+    if kind is not None:
+        facts.append("it is suspended" if is_suspended(kind, job) else "it is not suspended")
+    return Absence("unknown", f"its Workload cannot be seen: {why}", facts=tuple(facts))
 
 
 def why_no_workload(
@@ -39,17 +60,18 @@ def why_no_workload(
     job: Object,
     labels: Mapping[str, str] | None,
     ancestor: Object | Unsure | None,
-    local_queues: Mapping[str, Any],
+    local_queues: Mapping[str, Any] | None,
     settings: JobSettings = DEFAULT,
 ) -> Absence:
-    """``labels``: of its namespace; None if they cannot be seen. ``local_queues``: by namespace/name."""
+    """``labels``: of its namespace; None if they cannot be seen. ``local_queues``: by namespace/name; None if they
+    cannot be seen."""
     metadata = job["metadata"]
     namespace, queue = metadata["namespace"], queue_of(job)
     outcome = kind.outcome(job)
     if outcome is not None:
         return Absence("finished", f"it has finished, and its Workload is gone: {outcome.message}")
     if isinstance(ancestor, Unsure):
-        return Absence("child", ancestor.message, ("its owner has to be there, or its owner reference has to go",))
+        return _of_unsure(ancestor)
     if ancestor is not None:
         above = f"{ancestor.get('kind', '').lower() or 'job'} {ancestor['metadata']['name']}"
         return Absence(
@@ -63,13 +85,13 @@ def why_no_workload(
         said = f"jobs in namespace {namespace} are not managed (managedJobsNamespaceSelector, by default)"
         return Absence("unmanaged", said, ("the job has to be made in another namespace",))
     if not queue:
-        return _without_queue(kind, job, f"{namespace}/{DEFAULT_QUEUE}" in local_queues)
+        return _without_queue(kind, job, f"{namespace}/{DEFAULT_QUEUE}" in (local_queues or {}))
     gate = gate_of(job)
     if gate is not None:
         step = f"{gate} has to take the annotation {SCHEDULING_GATED_BY} off the job"
         return Absence("gated", f"it is gated by {gate}: no Workload is made of it", (step,), gate)
     steps = [_AT_WORK]
-    if f"{namespace}/{queue}" not in local_queues:
+    if local_queues is not None and f"{namespace}/{queue}" not in local_queues:
         steps.append(f"LocalQueue {namespace}/{queue} has to be created, or the label {QUEUE_NAME} has to name another")
     prebuilt = prebuilt_name(job)
     if prebuilt:
@@ -83,7 +105,7 @@ def why_no_workload_of_pod(
     """``members``: how many pods of its group are there; less than nothing if that cannot be seen. ``gates`` of other
     controllers that those pods have."""
     if isinstance(ancestor, Unsure):
-        return Absence("child", ancestor.message, ("its owner has to be there, or its owner reference has to go",))
+        return _of_unsure(ancestor)
     above = {} if ancestor is None else ancestor
     gate = gate_of(pod) or gate_of(above)
     if gate is not None:
@@ -102,7 +124,15 @@ def why_no_workload_of_pod(
     if 0 <= members < total and not has_fast_admission(pod):
         said = f"its group {group} has {members} of {total} pods: no Workload is made before all are there"
         return Absence("missing", said, (f"{total - members} more pods of the group have to be created",))
+    if members < 0:
+        return Absence("missing", f"it has no Workload, and how many pods of its group {group} there are is not known")
     return Absence("missing", "nobody has made a Workload of it", (_AT_WORK,))
+
+
+def _of_unsure(ancestor: Unsure) -> Absence:
+    if ancestor.reason == UNREADABLE:
+        return Absence("unknown", f"whether it belongs to a job in a queue cannot be seen: {ancestor.message}")
+    return Absence("child", ancestor.message, ("its owner has to be there, or its owner reference has to go",))
 
 
 def _without_queue(kind: JobKind, job: Object, has_default: bool) -> Absence:

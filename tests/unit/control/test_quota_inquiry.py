@@ -5,6 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
+import pytest
+
 from headgate.cli.job_options import read_kinds
 from headgate.client.listing import Refused
 from headgate.client.transport import Response
@@ -99,7 +102,7 @@ def test_a_child_is_followed_up_to_its_managed_ancestor() -> None:
 
 def test_what_is_not_there_is_refused_with_a_hint() -> None:
     lists = a_cluster(owned(a_workload("job-train-12345")))
-    lists[f"{JOBS}/train"] = answer(404)
+    lists[f"{JOBS}/train"] = answer(404, message="not found", details={"name": "train", "kind": "jobs"})
     missing = asked(inquire_job(JOB, "ns", "train", START_S), serving(lists))[0][0]
     assert missing == Refused("there is no job train in namespace ns", 404)
     near = asked(inquire_workload("ns", "train", START_S), serving(lists))[0][0]
@@ -170,3 +173,82 @@ def test_a_job_of_a_kind_that_a_file_describes_is_explained_as_any_other() -> No
     assert isinstance(found, Inquiry)
     assert (found.kind, [each.name for each in found.accounts]) == ("trainingrun", ["of-run"])
     assert found.accounts[0].next == ("there is room for it now: is somebody at work who gives quota?",)
+
+
+# -- what may not be read ------------------------------------------------------------------------------------------
+
+
+def without(lists: Lists, *paths: str, status: int = 403) -> Lists:
+    return {**lists, **dict.fromkeys(paths, answer(status))}
+
+
+WORKLOADS_OF_ALL, WORKLOADS_HERE = f"{KINDS}/workloads", f"{KINDS}/namespaces/ns/workloads"
+QUEUES_OF_ALL, QUEUES_HERE = f"{KINDS}/localqueues", f"{KINDS}/namespaces/ns/localqueues"
+
+
+@pytest.mark.parametrize("status", [401, 403, 429, 500, 504])
+def test_a_job_whose_workload_cannot_be_listed_is_not_said_to_have_none(status: int) -> None:
+    found = explained(without(with_job(), WORKLOADS_OF_ALL, WORKLOADS_HERE, status=status))
+    assert found.absence is not None
+    assert (found.absence.state, found.absence.next) == ("unknown", ())
+    assert "its Workload cannot be seen: " in found.absence.summary
+    assert found.absence.facts == (f"its label {QUEUE} names LocalQueue lq", "it is suspended")
+
+
+def test_a_local_queue_that_cannot_be_listed_is_not_said_to_be_missing() -> None:
+    found = explained(without(with_job(), QUEUES_OF_ALL, QUEUES_HERE))
+    assert found.absence is not None
+    assert not any("LocalQueue" in step for step in found.absence.next)
+    seen = with_job()
+    seen[QUEUES_HERE] = seen[QUEUES_OF_ALL]
+    elsewhere = explained(without({**seen, QUEUES_HERE: a_list()}, QUEUES_OF_ALL))
+    assert elsewhere.absence is not None
+    assert any("LocalQueue ns/lq has to be created" in step for step in elsewhere.absence.next), "it was looked for"
+
+
+def test_a_workload_that_may_be_read_but_not_listed_is_explained_by_its_conditions() -> None:
+    said = {"conditions": [a_condition("QuotaReserved", False, "Pending", "3 more needed")]}
+    lists = without(a_cluster(), WORKLOADS_OF_ALL, WORKLOADS_HERE)
+    lists[f"{WORKLOADS_HERE}/w"] = Response(200, {}, msgspec.json.encode(a_workload("w", status=said)))
+    found = asked(inquire_workload("ns", "w", START_S), serving(lists))[0][0]
+    assert isinstance(found, Inquiry)
+    assert found.accounts[0].summary == "it waits for quota: 3 more needed"
+    refused = asked(inquire_workload("ns", "v", START_S), serving(without(lists, f"{WORKLOADS_HERE}/v")))[0][0]
+    assert isinstance(refused, Refused)
+    assert refused.text.startswith("missing right: get workloads.kueue.x-k8s.io in namespace ns")
+
+
+def test_events_and_pods_that_may_not_be_listed_are_named_as_missing() -> None:
+    found = explained(without(with_job(), EVENTS, "/api/v1/namespaces/ns"))
+    assert [gap.right for gap in found.missing] == ["get namespaces", "list events in namespace ns"]
+    waiting = explained(without(with_job(owned(a_workload("job-train-12345", cpu=5))), PODS))
+    assert [gap.right for gap in waiting.missing] == ["list pods in namespace ns"]
+
+
+def test_an_owner_that_may_not_be_read_is_not_said_to_be_gone() -> None:
+    above = {"apiVersion": "batch/v1", "kind": "Job", "name": "parent", "uid": "uid-parent", "controller": True}
+    found = explained(without(with_job(job=a_job(ownerReferences=[above])), f"{JOBS}/parent"))
+    assert found.absence is not None
+    assert (found.absence.state, found.absence.next) == ("unknown", ())
+    assert "missing right: get jobs.batch in namespace ns" in found.absence.summary
+
+
+def test_a_pod_whose_workload_or_group_cannot_be_listed_is_not_said_to_have_none() -> None:
+    member = a_pod(labels={GROUP: "gang"}, annotations={"kueue.x-k8s.io/pod-group-total-count": "3"})
+    unseen = of_pod(member, without(a_cluster(), WORKLOADS_OF_ALL, WORKLOADS_HERE))
+    assert unseen.absence is not None
+    assert unseen.absence.state == "unknown"
+    uncounted = of_pod(member, without(a_cluster(), PODS))
+    assert uncounted.absence is not None
+    assert "how many pods of its group gang there are is not known" in uncounted.absence.summary
+    assert [gap.right for gap in uncounted.missing] == ["list pods in namespace ns"]
+
+
+def test_a_kind_that_the_server_does_not_serve_is_told_from_an_object_that_is_not_there() -> None:
+    kinds = read_kinds((Path(__file__).parents[3] / "examples" / "job-kinds.yaml").read_bytes())
+    assert isinstance(kinds, tuple)
+    path = "/apis/example.com/v1/namespaces/ns/trainingruns/run"
+    unserved = Response(404, {}, b"404 page not found")
+    found = asked(inquire_job(kinds[0], "ns", "run", START_S), serving({path: unserved}))[0][0]
+    assert isinstance(found, Refused)
+    assert found.text == "this cluster has no trainingruns.example.com"

@@ -12,6 +12,7 @@ from headgate.cli.job_options import read_kinds
 from headgate.client.transport import Request, Response
 from headgate.control.quota.gated import Found, find_gated
 from headgate.control.quota.survey import QuotaSurvey, survey_quota
+from headgate.quota.kinds.names import LOCAL_QUEUES, WORKLOADS
 from headgate.quota.listing import rows
 from kueueing import START_S, Wire, a_cluster_queue, a_condition, a_flavor, a_local_queue, a_workload, reserved
 
@@ -126,7 +127,7 @@ def test_who_may_see_only_his_namespace_sees_his_workloads_without_places() -> N
     lists[f"{KINDS}/workloads"] = answer(403)
     lists[f"{KINDS}/namespaces/ns/workloads"] = a_list(a_workload())
     found = surveyed(lists)
-    assert found.is_partial
+    assert found.sees(WORKLOADS)
     assert not found.knows_places
     assert [gap.right for gap in found.gaps] == ["list workloads.kueue.x-k8s.io in all namespaces"]
     (row,) = rows(found.engine, found.workloads.values(), found.knows_places)
@@ -220,3 +221,34 @@ def test_a_kind_that_a_file_describes_may_be_gated_too() -> None:
     assert isinstance(kinds, tuple)
     found, _ = asked(find_gated("", kinds), serving({"/apis/example.com/v1/trainingruns": a_list(gated("run"))}))
     assert [(each.type, each.name) for each in found.gated] == [("trainingrun.example.com", "run")]
+
+
+def test_without_a_list_that_the_engine_decides_by_no_place_in_line_is_known() -> None:
+    for plural in ("resourceflavors", "cohorts", "admissionchecks", "clusterqueues", "localqueues"):
+        lists = a_cluster(a_workload())
+        lists[f"{KINDS}/{plural}"] = lists[f"{KINDS}/namespaces/ns/{plural}"] = answer(403)
+        found = surveyed(lists)
+        assert not found.knows_places, plural
+        assert found.sees(WORKLOADS)
+        assert found.sees(LOCAL_QUEUES) is (plural != "localqueues")
+
+
+def test_when_workloads_may_not_be_listed_anywhere_both_rights_are_named_and_the_queues_are_read() -> None:
+    lists = a_cluster()
+    lists[f"{KINDS}/workloads"] = lists[f"{KINDS}/namespaces/ns/workloads"] = answer(403)
+    found = surveyed(lists)
+    assert not found.sees(WORKLOADS)
+    assert [gap.right for gap in found.gaps] == [
+        "list workloads.kueue.x-k8s.io in all namespaces",
+        "list workloads.kueue.x-k8s.io in namespace ns",
+    ]
+    assert "ns/lq" in found.engine.world.local_queues
+
+
+def test_a_gated_job_is_not_said_to_have_no_workload_where_those_may_not_be_listed() -> None:
+    lists = {f"{KINDS}/namespaces/ns/workloads": answer(403)}
+    lists["/apis/batch/v1/namespaces/ns/jobs"] = a_list(gated("held"))
+    found = found_gated(lists, "ns")
+    assert [(each.name, each.holds) for each in found.gated] == [("held", "its Workload, if it has none yet")]
+    assert [gap.right for gap in found.gaps] == ["list workloads.kueue.x-k8s.io in namespace ns"]
+    assert not found.is_whole

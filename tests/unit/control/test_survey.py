@@ -124,3 +124,14 @@ def test_an_answer_that_is_no_list_is_a_gap() -> None:
     found, _ = asked(reply)
     assert "sent what is not a list" in found.gaps[0].text
     assert found.is_blind
+
+
+def test_without_groups_or_namespaces_it_is_not_known_in_which_queue_a_pod_counts() -> None:
+    for path in (f"{KINDS}/podgroups", "/api/v1/namespaces", "/api/v1/pods"):
+
+        def reply(request: Request, path: str = path) -> Response:
+            return answer(403) if request.path == path else everything(request)
+
+        found, _ = asked(reply)
+        assert not found.knows_usage
+        assert found.is_blind

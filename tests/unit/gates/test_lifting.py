@@ -139,9 +139,10 @@ def test_a_busy_server_is_asked_again_when_it_says() -> None:
     assert ask.wait_s == 7.0
 
 
-def test_whoever_may_not_lift_it_fails_with_the_servers_words() -> None:
+def test_a_user_who_may_not_lift_it_is_told_the_missing_right_and_the_servers_words() -> None:
     done = lifted(Cluster(a_pod(GATE), lambda cluster, request: answer(403)), seen(GATE))
-    assert (done.outcome, done.detail) == (Outcome.FAILED, "the server answered 403: said 403")
+    right = "missing right: patch pods in namespace ns (the server answered 403: said 403)"
+    assert (done.outcome, done.detail) == (Outcome.FAILED, right)
 
 
 def test_a_refusal_that_is_no_failed_test_is_a_failure() -> None:
@@ -170,7 +171,9 @@ def test_pods_are_read_page_by_page_and_again_in_one_piece_if_that_takes_too_lon
 
 
 def test_a_refused_list_says_why() -> None:
-    assert told(gated_pods("ns", ""), answer(403)) == Refused("the server answered 403: said 403", 403)
+    assert told(gated_pods("ns", ""), answer(403)) == Refused(
+        "missing right: list pods in namespace ns (the server answered 403: said 403)", 403
+    )
 
 
 def test_a_tally_counts_each_gate_and_knows_the_oldest_pod() -> None:
@@ -187,3 +190,10 @@ def test_who_set_a_gate_is_whose_field_it_is() -> None:
     fields: Object = {"f:spec": {"f:schedulingGates": {f'k:{{"name":"{GATE}"}}': {}}}}
     pod["metadata"]["managedFields"] = [{"manager": "kubelet"}, {"manager": "creator", "fieldsV1": fields}]
     assert told(setter_of(GATE, seen(GATE)), answer(200, pod)) == "creator"
+
+
+def test_who_set_a_gate_is_not_known_where_the_pod_may_not_be_read() -> None:
+    refused = told(setter_of(GATE, seen(GATE)), answer(403))
+    assert isinstance(refused, Refused)
+    assert refused.text.startswith("missing right: get pods in namespace ns")
+    assert told(setter_of(GATE, seen(GATE)), answer(404)) == ""

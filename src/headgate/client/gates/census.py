@@ -11,9 +11,11 @@ from typing import Any, Final
 import msgspec
 
 from headgate.client.gates.setters import find_setter
-from headgate.client.listing import ACCEPT, Page, Refused, list_all
+from headgate.client.listing import ACCEPT, Page, Refused, list_all, what_it_said
+from headgate.client.rights import NOT_FOUND, refusal_text
 from headgate.client.transport import Request, Response
 from headgate.kube import wire_json
+from headgate.kube.resource import PODS
 
 _decode_message: Final = wire_json.Decoder(dict[str, Any])
 
@@ -68,10 +70,12 @@ class Tally(msgspec.Struct, frozen=True):
 
 
 def gated_pods(namespace: str, selector: str) -> Generator[Request, Response, list[GatedPod] | Refused]:
-    """All pods that have a gate; in all namespaces if none is named."""
-    path = f"/api/v1/namespaces/{namespace}/pods" if namespace else "/api/v1/pods"
-    found = yield from list_all(path, _gated, {"labelSelector": selector} if selector else {})
-    return found if isinstance(found, Refused) else found.items
+    """All pods that have a gate; in all namespaces if none is named. A refusal names the right that is missing."""
+    where = namespace or None
+    found = yield from list_all(PODS.collection(where), _gated, {"labelSelector": selector} if selector else {})
+    if isinstance(found, Refused):
+        return Refused(refusal_text("list", PODS, where, found), found.status)
+    return found.items
 
 
 def _gated(body: bytes) -> Page[GatedPod]:
@@ -97,11 +101,14 @@ def tallies(pods: Iterable[GatedPod]) -> list[Tally]:
     ]
 
 
-def setter_of(gate: str, pod: GatedPod) -> Generator[Request, Response, str]:
+def setter_of(gate: str, pod: GatedPod) -> Generator[Request, Response, str | Refused]:
     """The manager whose field the gate is; empty if that cannot be told any more."""
     answer = yield Request("GET", pod.path, "", ACCEPT)
-    if not answer.ok:
+    if answer.status == NOT_FOUND:
         return ""
+    if not answer.ok:
+        refused = Refused(what_it_said(answer), answer.status)
+        return Refused(refusal_text("get", PODS, pod.namespace, refused), answer.status)
     try:
         metadata: Mapping[str, Any] = _decode_message.decode(answer.body).get("metadata") or {}
     except msgspec.DecodeError:

@@ -14,10 +14,12 @@ from typing import Any, Final
 import msgspec
 
 from headgate.client.gates.census import GatedPod
-from headgate.client.listing import what_it_said
+from headgate.client.listing import Refused, what_it_said
 from headgate.client.outcome import retry_after_s
+from headgate.client.rights import refusal_text
 from headgate.client.transport import Request, Response, encode_query
 from headgate.kube import wire_json
+from headgate.kube.resource import PODS
 
 MANAGER: Final = "headgate"
 _ATTEMPTS: Final = 6
@@ -62,7 +64,8 @@ def lift(gate: str, pod: GatedPod, *, dry_run: bool = False) -> Generator[Ask, R
         if answer is not None and answer.status == _NOT_FOUND:
             return Lifted(pod, Outcome.ALREADY_GONE, "the pod is gone")
         if answer is not None and answer.status != _TEST_FAILED and answer.status not in _PASSING:
-            return Lifted(pod, Outcome.FAILED, what_it_said(answer))
+            refused = Refused(what_it_said(answer), answer.status)
+            return Lifted(pod, Outcome.FAILED, refusal_text("patch", PODS, pod.namespace, refused))
         doubtful = doubtful or (answer is None and not dry_run)
         detail = what_it_said(answer) if answer is not None else detail
         wait_s = _pause_s(attempt, answer)

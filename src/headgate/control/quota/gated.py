@@ -14,7 +14,7 @@ import msgspec
 
 from headgate.client.listing import Page, Refused, list_all
 from headgate.client.transport import Request, Response
-from headgate.control.survey import Gap, gap_of
+from headgate.control.gaps import Gap, gap_of, lacks
 from headgate.jobs.gating import gate_of
 from headgate.jobs.kind import JobKind, at
 from headgate.jobs.names import QUEUE_NAME
@@ -39,6 +39,8 @@ KINDS: Final[dict[Resource, str]] = {
 }
 """Where a gate may be, and how kubectl calls it."""
 CREATION: Final = "its Workload"
+UNKNOWN: Final = "its Workload, if it has none yet"
+"""Where Workloads may not be listed: a job may have been admitted before."""
 ADMISSION: Final = "admission"
 
 _decode: Final = wire_json.Decoder(Page[Wire]).decode
@@ -64,6 +66,11 @@ class Found(msgspec.Struct, frozen=True):
     gated: tuple[Gated, ...]
     gaps: tuple[Gap, ...] = ()
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether everything could be listed that there is."""
+        return all(gap.is_absent for gap in self.gaps)
+
 
 def find_gated(namespace: str, further: Iterable[JobKind] = ()) -> Generator[Request, Response, Found]:
     """The oldest first; in all namespaces if none is named. ``further``: kinds that are looked at, too."""
@@ -72,7 +79,7 @@ def find_gated(namespace: str, further: Iterable[JobKind] = ()) -> Generator[Req
     gaps: list[Gap] = []
     listed = yield from list_all(WORKLOADS.collection(where), _decode)
     if isinstance(listed, Refused):
-        gaps.append(gap_of(WORKLOADS, listed))
+        gaps.append(gap_of(WORKLOADS, listed, where))
         workloads: list[Wire] = []
     else:
         workloads = listed.items
@@ -81,9 +88,9 @@ def find_gated(namespace: str, further: Iterable[JobKind] = ()) -> Generator[Req
     for resource, type_ in kinds.items():
         jobs = yield from list_all(resource.collection(where), lambda body: _gated_in(_decode(body)))
         if isinstance(jobs, Refused):
-            gaps.append(gap_of(resource, jobs))
+            gaps.append(gap_of(resource, jobs, where))
         else:
-            found += _of_jobs(type_, jobs.items, served)
+            found += _of_jobs(type_, jobs.items, served, UNKNOWN if lacks(gaps, WORKLOADS) else CREATION)
     return Found(tuple(sorted(found, key=lambda each: each.order)), tuple(gaps))
 
 
@@ -96,7 +103,7 @@ def _gate(job: Wire) -> str:
     return gate_of(job) or (", ".join(gates_of_others(job)) if is_managed(job) else "")
 
 
-def _of_jobs(type_: str, jobs: Iterable[Wire], served: Collection[str | None]) -> list[Gated]:
+def _of_jobs(type_: str, jobs: Iterable[Wire], served: Collection[str | None], holds: str) -> list[Gated]:
     """A job that has a Workload is not held back: it was admitted before, or the feature gate is off."""
     return [
         Gated(
@@ -104,7 +111,7 @@ def _of_jobs(type_: str, jobs: Iterable[Wire], served: Collection[str | None]) -
             type_,
             job["metadata"]["name"],
             _gate(job),
-            CREATION,
+            holds,
             str(at(job, ("metadata", "labels", QUEUE_NAME)) or ""),
             job["metadata"].get("creationTimestamp") or "",
         )

@@ -14,11 +14,12 @@ import msgspec
 
 from headgate.client.listing import Page, Refused, list_all
 from headgate.client.transport import Request, Response
+from headgate.control.gaps import Gap, gap_of
 from headgate.control.quota.ancestry import find_ancestor
 from headgate.control.quota.getting import get
 from headgate.control.quota.survey import QuotaSurvey, survey_quota
-from headgate.jobs.ancestors import known_ancestors
-from headgate.jobs.explaining import Absence, why_no_workload
+from headgate.jobs.ancestors import Unsure, known_ancestors
+from headgate.jobs.explaining import UNREADABLE, Absence, unseen_workload, why_no_workload
 from headgate.jobs.kind import JobKind
 from headgate.jobs.names import COMPONENT, POD_GROUP_NAME
 from headgate.jobs.workload import prebuilt_name
@@ -27,6 +28,7 @@ from headgate.kube.references import owner_references
 from headgate.kube.resource import EVENTS, NAMESPACES, PODS
 from headgate.owners.families.pods import is_finished
 from headgate.quota.account import Account, account_of
+from headgate.quota.kinds.names import LOCAL_QUEUES, WORKLOADS
 from headgate.quota.names import QUOTA_RESERVED
 
 Wire = dict[str, Any]
@@ -51,8 +53,8 @@ class Told(msgspec.Struct, frozen=True):
 
 
 class Inquiry(msgspec.Struct, frozen=True, omit_defaults=True):
-    """``absence``: why there is no Workload, and ``told`` what was said of that. ``accounts``: of its
-    Workloads."""
+    """``absence``: why there is no Workload, or that it cannot be seen, and ``told`` what was said of that.
+    ``accounts``: of its Workloads. ``missing``: what could not be read besides the lists of the survey."""
 
     kind: str
     namespace: str
@@ -62,6 +64,7 @@ class Inquiry(msgspec.Struct, frozen=True, omit_defaults=True):
     accounts: tuple[Account, ...] = ()
     ending: tuple[Ending, ...] = ()
     told: Told | None = None
+    missing: tuple[Gap, ...] = ()
 
 
 def inquire_workload(
@@ -69,16 +72,21 @@ def inquire_workload(
 ) -> Generator[Request, Response, tuple[Inquiry | Refused, QuotaSurvey | None]]:
     found = yield from survey_quota(namespace, now_s)
     wire = found.workloads.get(f"{namespace}/{name}")
+    if wire is None and found.is_absent:
+        return Refused(found.gaps[0].text), found
+    if wire is None and not found.sees(WORKLOADS):
+        alone = yield from get(WORKLOADS, "Workload", namespace, name)  # who may not list may be allowed to get
+        if isinstance(alone, Refused):
+            return alone, found
+        wire = alone
     if wire is None:
-        if found.is_absent:
-            return Refused(found.gaps[0].text), found
         near = [key for key, each in found.workloads.items() if _is_near(each, namespace, name)]
         hint = f"; did you mean {', '.join(sorted(near)[:3])}?" if near else ": headgate workloads lists them"
         return Refused(f"there is no Workload {name} in namespace {namespace}{hint}"), found
     account = account_of(found.engine, wire, found.knows_places, now_s)
     created = wire["metadata"].get("creationTimestamp") or ""
-    ending = yield from _ending(wire, _holds(wire))
-    return Inquiry("workload", namespace, name, created, None, (account,), ending), found
+    ending, missing = yield from _ending(wire, _holds(wire))
+    return Inquiry("workload", namespace, name, created, None, (account,), ending, missing=missing), found
 
 
 def inquire_job(
@@ -93,30 +101,47 @@ def inquire_job(
     about = Inquiry(what, namespace, name, job["metadata"].get("creationTimestamp") or "")
     if mine:
         accounts = tuple(account_of(found.engine, wire, found.knows_places, now_s) for wire in mine)
-        ending = yield from _ending(mine[0], any(map(_holds, mine)))
-        return msgspec.structs.replace(about, accounts=accounts, ending=ending), found
+        ending, missing = yield from _ending(mine[0], any(map(_holds, mine)))
+        return msgspec.structs.replace(about, accounts=accounts, ending=ending, missing=missing), found
     if found.is_absent:
         return Refused(found.gaps[0].text), found
-    absence = yield from _absence(kind, job, found)
+    absence, missing = yield from _absence(kind, job, found)
     told = yield from _told(job)
-    return msgspec.structs.replace(about, absence=absence, told=told), found
+    if isinstance(told, Gap):
+        return msgspec.structs.replace(about, absence=absence, missing=(*missing, told)), found
+    return msgspec.structs.replace(about, absence=absence, told=told, missing=missing), found
 
 
-def _absence(kind: JobKind, job: Wire, found: QuotaSurvey) -> Generator[Request, Response, Absence]:
+def _absence(
+    kind: JobKind, job: Wire, found: QuotaSurvey
+) -> Generator[Request, Response, tuple[Absence, tuple[Gap, ...]]]:
+    if not found.sees(WORKLOADS):
+        return unseen_workload(job, found.why_unseen(WORKLOADS), kind), ()
     namespace = job["metadata"]["namespace"]
     space = yield from get(NAMESPACES, "namespace", "", namespace)
-    labels: Mapping[str, str] | None = None if isinstance(space, Refused) else space["metadata"].get("labels") or {}
+    labels: Mapping[str, str] | None = None
+    missing: tuple[Gap, ...] = ()
+    if isinstance(space, Refused):
+        missing = (gap_of(NAMESPACES, space, verb="get"),)
+    else:
+        labels = space["metadata"].get("labels") or {}
     ancestor = yield from find_ancestor(job, known_ancestors((kind,)))
-    return why_no_workload(kind, job, labels, ancestor, found.engine.world.local_queues)
+    queues = found.engine.world.local_queues if found.sees(LOCAL_QUEUES) else None
+    return why_no_workload(kind, job, labels, unsure_of(ancestor), queues), missing
 
 
-def _told(job: Wire) -> Generator[Request, Response, Told | None]:
-    """The newest; nothing if events may not be seen."""
+def unsure_of(ancestor: Wire | Unsure | Refused | None) -> Wire | Unsure | None:
+    return Unsure(UNREADABLE, ancestor.text) if isinstance(ancestor, Refused) else ancestor
+
+
+def _told(job: Wire) -> Generator[Request, Response, Told | Gap | None]:
+    """The newest; a gap if events may not be seen."""
+    namespace = job["metadata"]["namespace"]
     uid = str(job["metadata"].get("uid", ""))
     query = {"fieldSelector": f"involvedObject.uid={uid}"}
-    listed = yield from list_all(EVENTS.collection(job["metadata"]["namespace"]), _decode_page, query)
+    listed = yield from list_all(EVENTS.collection(namespace), _decode_page, query)
     if isinstance(listed, Refused):
-        return None
+        return gap_of(EVENTS, listed, namespace)
     said = [
         Told(str(each.get("reason", "")), str(each.get("message", "")), _when(each))
         for each in listed.items
@@ -130,16 +155,18 @@ def _when(event: Wire) -> str:
     return next((str(each) for each in stamps if each), "")
 
 
-def _ending(workload: Wire, holds: bool) -> Generator[Request, Response, tuple[Ending, ...]]:
-    """Its pods that still end, if it holds nothing any more."""
+def _ending(workload: Wire, holds: bool) -> Generator[Request, Response, tuple[tuple[Ending, ...], tuple[Gap, ...]]]:
+    """Its pods that still end, if it holds nothing any more; and a gap if its pods may not be listed."""
     if holds:
-        return ()
+        return (), ()
     metadata = workload["metadata"]
     pods: list[Wire] = []
     for selector in _selectors(metadata):
         listed = yield from list_all(PODS.collection(metadata["namespace"]), _decode_page, {"labelSelector": selector})
-        pods += [] if isinstance(listed, Refused) else listed.items
-    return tuple(_endings(pods))
+        if isinstance(listed, Refused):
+            return (), (gap_of(PODS, listed, metadata["namespace"]),)
+        pods += listed.items
+    return tuple(_endings(pods)), ()
 
 
 def _selectors(metadata: Wire) -> list[str]:

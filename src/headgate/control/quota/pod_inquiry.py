@@ -12,16 +12,19 @@ import msgspec
 
 from headgate.client.listing import Page, Refused, list_all
 from headgate.client.transport import Request, Response
+from headgate.control.gaps import Gap, gap_of
 from headgate.control.quota.ancestry import find_ancestor
+from headgate.control.quota.inquiry import unsure_of
 from headgate.control.quota.survey import QuotaSurvey
 from headgate.jobs.ancestors import known_ancestors
-from headgate.jobs.explaining import Absence, why_no_workload_of_pod
+from headgate.jobs.explaining import Absence, unseen_workload, why_no_workload_of_pod
 from headgate.jobs.pods.shape import gates_of_others, group_of
 from headgate.kube import wire_json
 from headgate.kube.references import controller_of, owner_references
 from headgate.kube.resource import PODS
 from headgate.owners.families.pods import is_finished
 from headgate.quota.account import Account, account_of
+from headgate.quota.kinds.names import WORKLOADS
 
 Wire = dict[str, Any]
 
@@ -29,10 +32,11 @@ _decode: Final = wire_json.Decoder(Page[Wire]).decode
 
 
 class PodInquiry(msgspec.Struct, frozen=True):
-    """``absence``: why there is no Workload, if there is none."""
+    """``absence``: why there is no Workload, or that it cannot be seen. ``missing``: what could not be read."""
 
     accounts: tuple[Account, ...] = ()
     absence: Absence | None = None
+    missing: tuple[Gap, ...] = ()
 
 
 def inquire_pod(pod: Wire, found: QuotaSurvey, now_s: float) -> Generator[Request, Response, PodInquiry]:
@@ -47,14 +51,21 @@ def inquire_pod(pod: Wire, found: QuotaSurvey, now_s: float) -> Generator[Reques
     ]
     if mine:
         return PodInquiry(tuple(account_of(found.engine, wire, found.knows_places, now_s) for wire in mine))
+    if not found.sees(WORKLOADS):
+        why = found.gaps[0].text if found.is_absent else found.why_unseen(WORKLOADS)
+        return PodInquiry((), unseen_workload(pod, why))
     ancestor = yield from find_ancestor(pod, known_ancestors())
     members, gates = 1, dict[str, None]()
+    missing: tuple[Gap, ...] = ()
     if group:
         listed = yield from list_all(PODS.collection(namespace), lambda body: _of_group(body, group))
-        members = -1 if isinstance(listed, Refused) else len(listed.items)
-        if not isinstance(listed, Refused):
+        if isinstance(listed, Refused):
+            members, missing = -1, (gap_of(PODS, listed, namespace),)
+        else:
+            members = len(listed.items)
             gates = {gate: None for each in listed.items for gate in gates_of_others(each)}
-    return PodInquiry((), why_no_workload_of_pod(pod, ancestor, members, tuple(sorted(gates))))
+    absence = why_no_workload_of_pod(pod, unsure_of(ancestor), members, tuple(sorted(gates)))
+    return PodInquiry((), absence, missing)
 
 
 def _of_group(body: bytes, group: str) -> Page[Wire]:

@@ -2,8 +2,8 @@
 
 A generator that yields requests and is sent answers. Workloads come first, the other lists at their revision. The
 engine is told what there is and never asked to decide: who holds quota, who stands where in line and what is missing
-can be read off. A list that is refused is a gap; who may only see his own namespace sees his own workloads, and no
-places in line, for those count the others'.
+can be read off. A list that is refused is a gap. A user who may only list in one namespace sees the workloads and
+LocalQueues of that namespace, and neither places in line nor amounts: those depend on the other namespaces.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from typing import Any, Final
 
 import msgspec
 
-from headgate.client.listing import Page, Refused, list_all
+from headgate.client.listing import Listed, Page, Refused
+from headgate.client.rights import FORBIDDEN
 from headgate.client.transport import Request, Response
-from headgate.control.survey import FORBIDDEN, Gap, gap_of, list_at
+from headgate.control.gaps import Gap, gap_of, lacks
+from headgate.control.survey import list_at
 from headgate.kube import wire_json
 from headgate.kube.resource import LIMIT_RANGES, NAMESPACES, RUNTIME_CLASSES, Resource
 from headgate.quota.checks import is_check_active
@@ -36,17 +38,25 @@ _decode: Final = wire_json.Decoder(Page[Wire]).decode
 
 class QuotaSurvey(msgspec.Struct, frozen=True):
     """``workloads``: as the server showed them, by namespace/name. ``revision``: of them, and of all the rest if the
-    server can. ``is_partial``: only the workloads of one namespace could be seen."""
+    server can. ``unseen``: resources of which nothing could be listed, in the namespace that was asked for, either."""
 
     engine: Engine
     workloads: Mapping[str, Wire]
     revision: str
     gaps: tuple[Gap, ...] = ()
-    is_partial: bool = False
+    unseen: frozenset[Resource] = frozenset()
 
     def lacks(self, resource: Resource) -> bool:
         """Whether a list could not be had that is there, as far as is known."""
-        return any(gap.plural == resource.plural and not gap.is_absent for gap in self.gaps)
+        return lacks(self.gaps, resource)
+
+    def sees(self, resource: Resource) -> bool:
+        """Whether those of the namespace that was asked for are known, if not all of them."""
+        return resource not in self.unseen
+
+    def why_unseen(self, resource: Resource) -> str:
+        """In words, for :meth:`sees`."""
+        return next((gap.line for gap in reversed(self.gaps) if gap.plural == resource.plural), "")
 
     @property
     def is_absent(self) -> bool:
@@ -55,32 +65,66 @@ class QuotaSurvey(msgspec.Struct, frozen=True):
 
     @property
     def knows_places(self) -> bool:
-        return not self.is_partial and not any(map(self.lacks, (WORKLOADS, LOCAL_QUEUES, CLUSTER_QUEUES)))
+        """Whether the engine has heard of everything that it decides by. Without, say, the flavors it would find that
+        every ClusterQueue is stopped."""
+        return not any(map(self.lacks, (WORKLOADS, *_KINDS)))
 
 
 def survey_quota(namespace: str, now_s: float) -> Generator[Request, Response, QuotaSurvey]:
-    """``namespace``: where to look for workloads if nobody lets us look everywhere; empty: only everywhere will do."""
-    engine, gaps = Engine(Settings()), []
-    is_partial = False
-    found = yield from list_all(WORKLOADS.collection(), _decode)
-    if isinstance(found, Refused) and found.status == FORBIDDEN and namespace:
-        gaps.append(gap_of(WORKLOADS, found))
-        found, is_partial = (yield from list_all(WORKLOADS.collection(namespace), _decode)), True
-    if isinstance(found, Refused):
-        gaps.append(gap_of(WORKLOADS, found))
-        return QuotaSurvey(engine, {}, "", tuple(gaps), is_partial)
-    workloads, revision = found.items, found.revision
-    for resource, tell in _tellers(engine).items():
-        listed = yield from list_at(resource, revision)
+    """``namespace``: where to look for namespaced objects if all namespaces may not be listed; empty: nowhere."""
+    engine = Engine(Settings())
+    gaps: list[Gap] = []
+    unseen: set[Resource] = set()
+    workloads: list[Wire] = []
+    revision = ""
+    tellers = _tellers(engine)
+    for resource in (WORKLOADS, *_KINDS):
+        listed, missing = yield from _list(resource, revision, namespace)
+        gaps += missing
         if isinstance(listed, Refused):
-            gaps.append(gap_of(resource, listed))
+            unseen.add(resource)
+            if resource is WORKLOADS and any(gap.is_absent for gap in missing):
+                break  # the server does not serve Kueue's kinds
+            continue
+        revision = revision or listed.revision
+        if resource is WORKLOADS:
+            workloads = listed.items
             continue
         for wire in listed.items:
-            tell(wire, now_s)
+            tellers[resource](wire, now_s)
     for wire in workloads:
         engine.workload_applied(wire, now_s)
     known = {f"{each['metadata']['namespace']}/{each['metadata']['name']}": each for each in workloads}
-    return QuotaSurvey(engine, known, revision, tuple(gaps), is_partial)
+    return QuotaSurvey(engine, known, revision, tuple(gaps), frozenset(unseen))
+
+
+def _list(
+    resource: Resource, revision: str, namespace: str
+) -> Generator[Request, Response, tuple[Listed[Wire] | Refused, list[Gap]]]:
+    """Of all namespaces, or else of this one; and what is missing of it."""
+    found = yield from list_at(resource, revision)
+    if not isinstance(found, Refused):
+        return found, []
+    gaps = [gap_of(resource, found)]
+    if found.status != FORBIDDEN or not namespace or not resource.namespaced:
+        return found, gaps
+    here = yield from list_at(resource, revision, namespace)
+    if isinstance(here, Refused):
+        gaps.append(gap_of(resource, here, namespace))
+    return here, gaps
+
+
+_KINDS: Final = (
+    NAMESPACES,
+    LIMIT_RANGES,
+    RUNTIME_CLASSES,
+    RESOURCE_FLAVORS,
+    ADMISSION_CHECKS,
+    COHORTS,
+    CLUSTER_QUEUES,
+    LOCAL_QUEUES,
+)
+"""What the engine is told of before the workloads, in this order."""
 
 
 def _tellers(engine: Engine) -> dict[Resource, Callable[[Wire, float], object]]:
