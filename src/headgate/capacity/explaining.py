@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from headgate.capacity.names import GATE, GROUP_NAMES, OPT_IN, QUEUE_NAME
-from headgate.capacity.queues import Held, Queues, Why
+from headgate.capacity.queues import Growth, Held, Missing, Queues, Remedy, Why
 from headgate.kube import conditions
 from headgate.kube.amounts import amount_text
 from headgate.kube.gates import gate_names
@@ -73,8 +73,10 @@ class Hold(msgspec.Struct, frozen=True, omit_defaults=True):
     asked: str = ""
     used: str = ""
     limit: str = ""
+    together: int = 1
+    """How many pods of its group go on at once, itself among them: they ask for that much together."""
     position: int | None = None
-    """How many stand before it in its queue."""
+    """How many units stand before it in its queue; pods that go on together are one."""
 
 
 class Explanation(msgspec.Struct, frozen=True):
@@ -124,7 +126,7 @@ def explain(
     )
     if state not in ("waiting", "foreign"):
         return about
-    found = list(_holds(pod, about, queues, requests, gates))
+    found = list(_holds(pod, about, queues, gates))
     holds = tuple(hold for hold, _ in found)
     if state == "foreign" and any(hold.kind == "plugin" for hold in holds):
         summary = f"it waits for a plugin of its scheduler {scheduler}; it does not go by queues"
@@ -150,9 +152,7 @@ def _headline(holds: Sequence[Hold]) -> str:
     return "it waits for " + ", then for ".join(AWAITED[kind] for kind in kinds)
 
 
-def _holds(
-    pod: Wire, about: Explanation, queues: Queues | None, requests: Mapping[str, int], gates: Sequence[Gate]
-) -> Iterator[tuple[Hold, str]]:
+def _holds(pod: Wire, about: Explanation, queues: Queues | None, gates: Sequence[Gate]) -> Iterator[tuple[Hold, str]]:
     """What holds the pod, each with what would have to happen; the outermost first."""
     strange = [each for each in gates if each.name != GATE or about.state == "foreign"]
     for each in strange:
@@ -169,10 +169,11 @@ def _holds(
         if held is not None and held.why is Why.WAITING_TURN:
             return  # its turn is the queue's answer; the plugin keeps it from being tried
     if held is not None and held.why is Why.FOREIGN_GATE and queues is not None:
-        yield _behind(about, queues, requests)
+        yield _behind(about, queues)
     elif held is not None and not (held.why is Why.WAITING_TURN and scheduled.get("reason") in _WITHOUT_A_NODE):
         position = queues.position(about.uid) if queues is not None and held.why in _IN_LINE else None
-        yield _queue_hold(held, about.group, position), _next_of(held, about, position)
+        remedy = queues.remedy(about.uid) if queues is not None and held.resource else None
+        yield _queue_hold(held, about.group, position, remedy), _next_of(held, about, position, remedy)
     elif not strange and plugin is None:
         yield _said(pod, about, scheduled)
 
@@ -194,7 +195,7 @@ def _plugin_hold(scheduled: Wire) -> tuple[Hold, str] | None:
     return Hold("plugin", plugin, words, why=reason), step
 
 
-def _queue_hold(held: Held, group: str, position: int | None) -> Hold:
+def _queue_hold(held: Held, group: str, position: int | None, remedy: Remedy | None) -> Hold:
     kind = "group" if held.why in _GROUP_WHYS else "queue"
     numbers = (
         [amount_text(held.resource, each) for each in (held.asked, held.used, held.limit)] if held.resource else []
@@ -210,58 +211,75 @@ def _queue_hold(held: Held, group: str, position: int | None) -> Hold:
         asked=asked,
         used=used,
         limit=limit,
+        together=1 if remedy is None else remedy.together,
         position=position,
     )
 
 
-def _next_of(held: Held, about: Explanation, position: int | None) -> str:
-    if held.resource and held.why is not Why.LOST_TURN:
-        lacking = amount_text(held.resource, held.used + held.asked - held.limit)
-        needed = amount_text(held.resource, held.used + held.asked)
+def _next_of(held: Held, about: Explanation, position: int | None, remedy: Remedy | None) -> str:
+    if remedy is not None:
         before = f"; {position} before it in queue {held.queue} come first" if position else ""
-        return (
-            f"{lacking} {held.resource} has to become free in queue {held.blocker}, "
-            f"or its capability has to grow from {amount_text(held.resource, held.limit)} to {needed}{before}"
-        )
+        return remedy_text(remedy, about.group) + before
     words = _NEXT[held.why].format(queue=held.queue, blocker=held.blocker, opt_in=OPT_IN, scheduler=about.scheduler)
     return f"{position} before it in queue {held.queue} come first; then {words}" if position else words
 
 
-def _behind(about: Explanation, queues: Queues, requests: Mapping[str, int]) -> tuple[Hold, str]:
+def remedy_text(remedy: Remedy, group: str = "") -> str:
+    """What would help, as it was tried out. What has to become free is the least of it: others may come first."""
+    growth = [
+        f"the capability of queue {each.queue} has to grow from {_amount(each, each.stated)} to "
+        f"{_amount(each, each.needed)} {each.resource}"
+        for each in remedy.growth
+    ]
+    if remedy.never_fits:
+        whose = f"its group {group} asks" if remedy.together > 1 else "it asks"
+        over = " and ".join(
+            f"for {_amount(each, each.asked)} {each.resource} where queue {each.queue} may use "
+            f"{_amount(each, each.limit)} at most"
+            for each in remedy.missing
+            if each.never_fits
+        )
+        less = "its pods have to ask for less" if remedy.together > 1 else "it has to ask for less"
+        steps = ", or ".join(filter(None, (" and ".join(growth), less)))
+        return f"{whose} {over}, so nothing that becomes free helps: {steps}"
+    lacking = [f"{_amount(each, each.lacking)} {each.resource} in queue {each.queue}" for each in remedy.missing]
+    free = f"{' and '.join(lacking)} {'have' if len(lacking) > 1 else 'has'} to become free"
+    ends = f" (it would do if {_listed(remedy.enders)} ended)" if remedy.enders else ""
+    return f"at least {free}{ends}" + (f", or {' and '.join(growth)}" if growth else "")
+
+
+def _amount(where: Missing | Growth, amount: int) -> str:
+    return amount_text(where.resource, amount)
+
+
+def _listed(keys: Sequence[str]) -> str:
+    """All of them: fewer would not be enough."""
+    return f"pod {keys[0]}" if len(keys) == 1 else f"pods {', '.join(keys)}"
+
+
+def _behind(about: Explanation, queues: Queues) -> tuple[Hold, str]:
     """What the queue would say if the gates before it were gone."""
-    lack = _lack(about.queue, queues, requests)
-    if lack is None:
+    remedy = queues.remedy_behind_gates(about.uid)
+    if remedy is None:
         return Hold(
             "queue", about.queue, f"queue {about.queue} has room for it as of now, and promises nothing yet"
         ), ""
-    blocker, resource, used, limit = lack
-    asked = amount_text(resource, requests[resource])
-    shown_used, shown_limit = amount_text(resource, used), amount_text(resource, limit)
-    text = f"queue {blocker} has no room for {asked} {resource} as of now: {shown_used} of {shown_limit} are taken"
+    first = remedy.missing[0]
+    asked, used, limit = (_amount(first, each) for each in (first.asked, first.used, first.limit))
+    text = f"queue {first.queue} has no room for {asked} {first.resource} as of now: {used} of {limit} are taken"
     hold = Hold(
         "queue",
         about.queue,
         text,
         why=Why.FULL.value,
-        blocker=blocker,
-        resource=resource,
+        blocker=first.queue,
+        resource=first.resource,
         asked=asked,
-        used=shown_used,
-        limit=shown_limit,
+        used=used,
+        limit=limit,
+        together=remedy.together,
     )
-    return hold, f"then queue {blocker} has to have room"
-
-
-def _lack(queue: str, queues: Queues, requests: Mapping[str, int]) -> tuple[str, str, int, int] | None:
-    """The first queue from here upwards without room: it, the resource, what is taken there, and the limit."""
-    while queue:
-        usage, limits = queues.usage(queue), queues.limits(queue).capability
-        for resource, asked in sorted(requests.items()):
-            used = usage.allocated.get(resource, 0) + usage.reserved.get(resource, 0)
-            if asked and resource in limits and used + asked > limits[resource]:
-                return queue, resource, used, limits[resource]
-        queue = queues.parent(queue)
-    return None
+    return hold, f"then {remedy_text(remedy, about.group)}"
 
 
 def _said(pod: Wire, about: Explanation, scheduled: Wire) -> tuple[Hold, str]:

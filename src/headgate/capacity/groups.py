@@ -253,6 +253,16 @@ class Gang:
         chosen.update(uid for uid, _ in zip(others, range(lacks - len(chosen)), strict=False))
         return tuple(uid for _, uid in in_order if uid in chosen)
 
+    def units_before(self, uid: str) -> int:
+        """How many grants its other members get before this one: none for a member of the unit that is next, else that
+        unit, and each member before it in order, for those go on one by one."""
+        unit = () if self.entry is None else self.entry[2]
+        if uid in unit or uid not in self.waiting:
+            return 0
+        key = self.task_key(self.members[uid].task), uid
+        rest = ((self.task_key(self.members[each].task), each) for each in self.waiting if each not in unit)
+        return bool(unit) + sum(other < key for other in rest)
+
     def minimum_left(self) -> tuple[Amounts, Amounts]:
         """What of its least resources it does not hold yet, and what it holds beyond them. Members that somebody else
         holds back will not come soon: theirs is not waited for."""

@@ -14,7 +14,7 @@ import msgspec
 from headgate.capacity.book import Book
 from headgate.capacity.groups import Gang, PodGroup, read_group
 from headgate.capacity.names import DEFAULT, QUEUE_NAME
-from headgate.capacity.queue import read_queue
+from headgate.capacity.queue import Queue, read_queue
 from headgate.capacity.record import Record
 from headgate.capacity.task import Task
 
@@ -31,7 +31,9 @@ class Intake:
         self.apply_queue(_IMPLIED)
 
     def apply_queue(self, wire: Wire) -> None:
-        queue = read_queue(wire)
+        self.replace_queue(read_queue(wire))
+
+    def replace_queue(self, queue: Queue) -> None:
         if queue.name:
             self._replant(self._book.tree.apply(queue))
 

@@ -23,6 +23,7 @@ from headgate.capacity.names import ROOT
 from headgate.capacity.order import created_s_of, share_of
 from headgate.capacity.queue import Amounts
 from headgate.capacity.record import IN_LINE, PROMISED, WITHOUT_QUESTION, Standing
+from headgate.capacity.remedies import Growth, Missing, Remedy, find_remedy, without_other_gates
 from headgate.capacity.room import Room
 from headgate.capacity.settings import DEFAULTS, Settings
 from headgate.capacity.stamp import Stamp
@@ -31,7 +32,20 @@ from headgate.capacity.verdict import Held, Why
 from headgate.capacity.victims import Resident, Rules
 from headgate.kube.amounts import PODS
 
-__all__ = ["Company", "Grant", "Held", "Limits", "Line", "Queues", "Room", "Usage", "Why"]
+__all__ = [
+    "Company",
+    "Grant",
+    "Growth",
+    "Held",
+    "Limits",
+    "Line",
+    "Missing",
+    "Queues",
+    "Remedy",
+    "Room",
+    "Usage",
+    "Why",
+]
 
 
 _GIVEN_ON: Final = "what it was promised, and had no node for, went to a pod of higher priority"
@@ -353,13 +367,29 @@ class Queues:
         return Company((uid,)) if record is None else company_of(record)
 
     def position(self, uid: str) -> int | None:
-        """How many units of its queue stand before it; None if it does not wait for a grant."""
+        """How many units of its queue come before it; None if it does not wait for a grant. Pods of a group that are
+        granted together are one unit; the pods of its own group that go on before it are units, too."""
         self._book.settle_all()
         record = self._book.records.get(uid)
         if record is None or record.standing not in IN_LINE:
             return None
         key = self._book.job_key(record)
-        return sum(other < key for other, _ in self._book.grants.standing(record.place))
+        others = sum(other < key for other, _ in self._book.grants.standing(record.place))
+        return others + (0 if record.gang is None else record.gang.units_before(uid))
+
+    def remedy(self, uid: str) -> Remedy | None:
+        """What would let the pod have room in its queue, tried out on copies; None if nothing is missing there. Costs
+        as much as all pods together: for a caller that asks once."""
+        self._book.settle_all()
+        return find_remedy(self._book, self._intake, uid) if uid in self._book.records else None
+
+    def remedy_behind_gates(self, uid: str) -> Remedy | None:
+        """As :meth:`remedy`, as if the gates of others were off the pod."""
+        self._book.settle_all()
+        if uid not in self._book.records:
+            return None
+        trial = without_other_gates(self._book, self._intake, uid)
+        return find_remedy(trial.book, trial.intake, uid)
 
     def oldest_waiting_s(self, queue: str) -> float | None:
         """When the oldest job that waits for a grant in this very queue was created."""

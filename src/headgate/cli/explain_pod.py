@@ -115,7 +115,8 @@ def _hold_lines(hold: Hold, now_s: float) -> Iterator[str]:
     notes = ", ".join(filter(None, (hold.why, *who)))
     yield f"  {hold.kind} {hold.name}".rstrip() + (f" ({notes})" if notes else "") + f": {hold.text}"
     if hold.resource:
-        yield f"    {hold.resource} in queue {hold.blocker}: asked {hold.asked}, taken {hold.used}, limit {hold.limit}"
+        asked = f"asked {hold.asked}" + (f" by {hold.together} pods of its group together" if hold.together > 1 else "")
+        yield f"    {hold.resource} in queue {hold.blocker}: {asked}, taken {hold.used}, limit {hold.limit}"
     if hold.position is not None:
         yield f"    before it in queue {hold.name}: {hold.position}"
 

@@ -39,7 +39,10 @@ def test_a_full_ancestor_is_named_with_what_is_asked_taken_and_allowed() -> None
     assert (about.state, about.queue, about.summary) == ("waiting", "b", "it waits for its queue")
     assert (hold.kind, hold.why, hold.name, hold.blocker) == ("queue", "QueueFull", "b", "eng")
     assert (hold.resource, hold.asked, hold.used, hold.limit, hold.position) == ("cpu", "2", "3", "4", 0)
-    assert about.next == ("1 cpu has to become free in queue eng, or its capability has to grow from 4 to 5",)
+    assert about.next == (
+        "at least 1 cpu in queue eng has to become free (it would do if pod ns/run ended), "
+        "or the capability of queue eng has to grow from 4 to 5 cpu",
+    )
 
 
 def test_what_was_promised_counts_as_taken() -> None:
@@ -64,7 +67,8 @@ def test_a_foreign_gate_comes_first_and_behind_it_what_the_queue_says_as_of_now(
     assert about.summary == "it waits for somebody else's gate, then for its queue"
     assert (gate.kind, gate.name, gate.by) == ("gate", FOREIGN, "boss")
     assert (queue.kind, queue.blocker, queue.used, queue.limit) == ("queue", "eng", "3", "4")
-    assert about.next == (f"boss has to lift {FOREIGN}", "then queue eng has to have room")
+    assert about.next[0] == f"boss has to lift {FOREIGN}"
+    assert about.next[1].startswith("then at least 1 cpu in queue eng has to become free")
     house.queues.task_removed("u-run")
     roomy = told(house, a_pod("held", *gates), 2)
     assert roomy.holds[1].text == "queue b has room for it as of now, and promises nothing yet"
@@ -129,7 +133,8 @@ def test_a_removal_that_was_refused_and_a_turn_that_was_lost_say_so() -> None:
     house = House(a_queue("q", cpu=4), stamped(a_task("p", 4, queue="q"), "q"))
     house.show(a_queue("q", cpu=1))
     about = told(house, a_pod("p"))
-    assert (about.holds[0].why, about.next[0].startswith("pods in queue q have to end")) == ("LostTurn", True)
+    assert about.holds[0].why == "LostTurn"
+    assert "nothing that becomes free helps: the capability of queue q has to grow from 1 to 4 cpu" in about.next[0]
 
 
 ELSEWHERE = {
@@ -188,6 +193,74 @@ def test_a_promised_pod_whose_gang_is_not_whole_is_told_what_is_missing_though_i
     assert (hold.kind, hold.why, hold.text) == ("group", "NotEnoughTasks", "its PodGroup g has 1 pods and needs 2")
     about = told(House(*TREE, promised), said)
     assert [(each.kind, each.why) for each in about.holds] == [("group", "PodGroupNotFound")]
+
+
+# -- units, and what would help ------------------------------------------------------------------------------------
+
+
+def test_pods_of_a_group_that_go_on_together_are_one_unit_and_are_told_what_is_enough_for_all() -> None:
+    members = [a_task(f"g{i}", 2, group="g", created_s=i) for i in range(3)]
+    others = [a_task(f"w{i}", 4, queue="b", created_s=0) for i in range(2)]
+    house = House(a_queue("b", cpu=6), a_group("g", "b", 3), a_task("run", 3, queue="b", node_name="n"), *members)
+    for name in ("g0", "g1", "g2"):
+        (hold,) = told(house, a_pod(name, GATE), 2).holds
+        assert (hold.position, hold.together, hold.asked, hold.used, hold.limit) == (0, 3, "6", "3", "6")
+        assert told(house, a_pod(name, GATE), 2).next == (
+            "at least 3 cpu in queue b has to become free (it would do if pod ns/run ended), "
+            "or the capability of queue b has to grow from 6 to 9 cpu",
+        )
+    house.show(*others)
+    assert told(house, a_pod("w1", GATE), 4).holds[0].position == 2, "the group and the other pod"
+
+
+def test_pods_of_a_group_beyond_its_minimum_come_one_after_the_other_and_the_remedy_is_enough_for_those_before() -> (
+    None
+):
+    members = [a_task(f"g{i}", 2, group="g", created_s=i) for i in range(3)]
+    house = House(a_queue("b", cpu=3), a_group("g", "b", 1), a_task("run", 3, queue="b", node_name="n"), *members)
+    assert [told(house, a_pod(f"g{i}", GATE), 2).holds[0].position for i in range(3)] == [0, 1, 2]
+    last = told(house, a_pod("g2", GATE), 2).next[0]
+    assert "the capability of queue b has to grow from 3 to 9 cpu; 2 before it in queue b come first" in last
+
+
+def test_a_pod_larger_than_its_queue_is_told_that_nothing_that_becomes_free_helps() -> None:
+    house = House(*TREE, a_task("run", 1, queue="a", node_name="n"), a_task("huge", 9, queue="b"))
+    about = told(house, a_pod("huge", GATE), 9)
+    assert about.next == (
+        "it asks for 9 cpu where queue b may use 3 at most and for 9 cpu where queue eng may use 4 at most, "
+        "so nothing that becomes free helps: the capability of queue b has to grow from 3 to 9 cpu and "
+        "the capability of queue eng has to grow from 4 to 10 cpu, or it has to ask for less",
+    )
+    behind = House(*TREE, a_task("huge", 9, queue="b", gates=(FOREIGN, GATE)))
+    assert "nothing that becomes free helps" in told(behind, a_pod("huge", FOREIGN, GATE), 9).next[1]
+
+
+def test_a_group_larger_than_its_queue_is_told_so_though_each_of_its_pods_would_fit() -> None:
+    members = [a_task(f"g{i}", 2, group="g") for i in range(3)]
+    pod = a_pod("g0", GATE)
+    pod["metadata"]["annotations"][GROUP_NAMES[0]] = "g"
+    about = told(House(a_queue("b", cpu=4), a_group("g", "b", 3), *members), pod, 2)
+    assert about.next == (
+        "its group g asks for 6 cpu where queue b may use 4 at most, so nothing that becomes free helps: "
+        "the capability of queue b has to grow from 4 to 6 cpu, or its pods have to ask for less",
+    )
+
+
+def test_all_that_is_missing_is_told_and_not_only_the_first() -> None:
+    tree = (a_queue("eng", capability={"cpu": 4, "memory": 4}), a_queue("b", cpu=3, parent="eng"))
+    running = a_task("run", 3, queue="b", node_name="n", requests={"memory": 3})
+    house = House(*tree, running, a_task("wait", 2, queue="b", requests={"memory": 2}))
+    pod = a_pod("wait", GATE)
+    (step,) = explain(pod, house.queues, {"cpu": 2000, "memory": 2}, [], SERVED).next
+    assert step.startswith("at least 2 cpu in queue b and 1 memory in queue b and 1 cpu in queue eng and 1 memory in")
+    assert "the capability of queue b has to grow from 3 to 5 cpu" in step
+    assert "the capability of queue eng has to grow from 4 to 5 memory" in step
+
+
+def test_a_limit_that_comes_from_above_is_to_be_raised_above() -> None:
+    tree = (a_queue("eng", cpu=4), a_queue("a", parent="eng", guarantee={"cpu": 2}), a_queue("b", parent="eng"))
+    house = House(*tree, a_task("run", 2, queue="b", node_name="n"), a_task("wait", 1, queue="b"))
+    assert "the capability of queue eng has to grow from 4 to 5 cpu" in told(house, a_pod("wait", GATE)).next[0]
 
 
 def held_by_a_plugin(reason: str = "PreEnqueueRejected", **spec: Any) -> Wire:

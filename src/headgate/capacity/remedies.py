@@ -1,0 +1,250 @@
+"""What would let a pod, or the gang that it goes on with, have room in its queue: tried out on a copy, never guessed.
+
+Two remedies are looked for: capabilities that grow, and pods that end. Each is carried out on a fresh copy of the book,
+followed by an admission step with everything else that waits, and is told only if the pod is granted its share then.
+For a caller that asks once, such as ``headgate explain``: a copy costs as much as the whole book.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from headgate.capacity import admitting, verdicts
+from headgate.capacity.book import Book
+from headgate.capacity.intake import Intake
+from headgate.capacity.names import GATE
+from headgate.capacity.record import PROMISED, Ask, Record, Standing
+from headgate.capacity.task import NOTHING, Task
+from headgate.capacity.views import ENQUEUED
+
+_LATER_S: Final = 4_000_000_000.0
+"""When promises of a trial are made: after all that were made before."""
+_ALL: Final = 1 << 62
+_MOST_ENDERS: Final = 10
+"""A longer list of pods that would have to end is no advice."""
+_Where = tuple[str, str]
+"""A queue and a resource."""
+
+
+class Missing(msgspec.Struct, frozen=True):
+    """In ``queue``, ``asked`` of the ``resource`` is more than ``used`` leaves of ``limit``. ``never_fits``: it would
+    be too much if nothing else were in use."""
+
+    queue: str
+    resource: str
+    asked: int
+    used: int
+    limit: int
+    never_fits: bool
+
+    @property
+    def lacking(self) -> int:
+        return self.used + self.asked - self.limit
+
+
+class Growth(msgspec.Struct, frozen=True):
+    """The capability of a queue, as it is stated and as it would have to be."""
+
+    queue: str
+    resource: str
+    stated: int
+    needed: int
+
+
+class Remedy(msgspec.Struct, frozen=True):
+    """``together``: how many pods go on at once, itself among them. ``growth``: all of it is enough, with all units
+    that come first; empty if none was found. ``enders``: pods whose end is enough; empty if none were found."""
+
+    missing: tuple[Missing, ...]
+    together: int = 1
+    growth: tuple[Growth, ...] = ()
+    enders: tuple[str, ...] = ()
+
+    @property
+    def never_fits(self) -> bool:
+        return any(each.never_fits for each in self.missing)
+
+
+class Trial:
+    """A copy of everything that changes, for one attempt. What is frozen is shared."""
+
+    def __init__(self, book: Book, intake: Intake) -> None:
+        shared: dict[int, Any] = {id(each): each for each in _frozen(book)}
+        self.book, self.intake = copy.deepcopy((book, intake), shared)
+
+    def helps(self, uid: str) -> bool:
+        """Whether the pod may be tried after an admission step."""
+        admitting.admit(self.book, _LATER_S, _ALL)
+        return verdicts.find_reason(self.book, self.book.records[uid]) is None
+
+    def missing(self, uid: str) -> tuple[Missing, ...]:
+        self.book.settle_all()
+        return tuple(find_missing(self.book, self.book.records[uid]))
+
+    def grow(self, growth: Iterable[Growth]) -> None:
+        for each in growth:
+            spec = self.book.tree.branches[each.queue].spec
+            capability = {**spec.capability, each.resource: each.needed}
+            self.intake.replace_queue(msgspec.structs.replace(spec, capability=capability))
+
+
+def _frozen(book: Book) -> Iterator[object]:
+    """Values that are replaced and never changed."""
+    yield from (NOTHING, book.settings)
+    for record in book.records.values():
+        yield from (record.task, record.task.requests, record.counted, record.wanted, record.promised)
+    yield from (gang.spec for gang in book.gangs.values())
+    yield from (branch.queue for branch in book.tree.branches.values())
+
+
+def find_remedy(book: Book, intake: Intake, uid: str) -> Remedy | None:
+    """None if nothing is missing in its queue or above it, so that neither room nor limits would change anything."""
+    book.settle_all()
+    record = book.records[uid]
+    missing = tuple(find_missing(book, record))
+    if not missing:
+        return None
+    found = Remedy(missing, _together(record), _find_growth(book, intake, uid))
+    return found if found.never_fits else msgspec.structs.replace(found, enders=_find_enders(book, intake, uid))
+
+
+def without_other_gates(book: Book, intake: Intake, uid: str) -> Trial:
+    """As if only the queue's own gate were left on the pod."""
+    trial = Trial(book, intake)
+    task = trial.book.records[uid].task
+    trial.intake.apply_task(msgspec.structs.replace(task, gates=tuple(each for each in task.gates if each == GATE)))
+    trial.book.settle_all()
+    return trial
+
+
+def find_missing(book: Book, record: Record) -> Iterator[Missing]:
+    """Everywhere from its queue upwards, for the unit that the pod goes on with or waits behind in its group."""
+    if record.task.uid in book.promises.lost:
+        yield from _lost(book, record)
+        return
+    place, ask, is_enqueue, held = _unit_of(book, record)
+    for name in book.tree.path(place):
+        branch, account = book.tree.branches.get(name), book.ledger.account(name)
+        limits = {} if branch is None else branch.limits
+        for resource, amount in ask:
+            if resource not in limits or not amount:
+                continue
+            used = account.used(resource)
+            if is_enqueue:
+                used = account.wanted(resource)
+            elif ENQUEUED in ask:
+                used = max(used, account.wanted(resource))
+            if used + amount > limits[resource]:
+                never = amount + held.get(resource, 0) > limits[resource]
+                yield Missing(name, resource, amount, used, limits[resource], never)
+
+
+def _unit_of(book: Book, record: Record) -> tuple[str, Ask, bool, Mapping[str, int]]:
+    """Queue, ask, whether it asks to be let in, and what the unit holds already."""
+    gang = record.gang
+    if gang is None or record.standing is Standing.GROWING:
+        held = record.counted if record.standing is Standing.GROWING else {}
+        return record.place, record.ask or book.ask_alone(record), False, held
+    if gang.asks_in is not None:
+        return *gang.asks_in, True, gang.held
+    if gang.entry is not None:
+        return gang.entry[0], gang.entry[1], False, gang.held if gang.lacks else {}
+    return record.place, (), False, {}
+
+
+def _together(record: Record) -> int:
+    gang = record.gang
+    if gang is None or gang.entry is None or record.task.uid not in gang.entry[2]:
+        return 1
+    return len(gang.entry[2])
+
+
+def _lost(book: Book, record: Record) -> Iterator[Missing]:
+    """A promise beyond a limit that was lowered: what is over it."""
+    for name in book.tree.path(record.place):
+        branch, account = book.tree.branches.get(name), book.ledger.account(name)
+        for resource, limit in sorted(branch.limits.items()) if branch is not None else ():
+            asked, used = record.promised.get(resource, 0), account.used(resource)
+            if asked and used > limit:
+                yield Missing(name, resource, asked, used - asked, limit, asked > limit)
+
+
+def _find_growth(book: Book, intake: Intake, uid: str) -> tuple[Growth, ...]:
+    """Step by step, for others that come first take of what was added; then all of it at once on a fresh copy."""
+    trial, needed = Trial(book, intake), dict[_Where, Growth]()
+    for _ in range(len(book.records) + 1):
+        missing = trial.missing(uid)
+        if not missing:
+            return ()
+        for each in missing:
+            needed |= _raised(trial.book, each, needed)
+        trial.grow(needed.values())
+        if trial.helps(uid):
+            break
+    growth = tuple(needed[where] for where in sorted(needed))
+    fresh = Trial(book, intake)
+    fresh.grow(growth)
+    return growth if fresh.helps(uid) else ()
+
+
+def _raised(book: Book, missing: Missing, before: Mapping[_Where, Growth]) -> dict[_Where, Growth]:
+    """The capability of the queue, and of each above it, that keeps it from using so much. A queue has what its parent
+    may use, less what is guaranteed to its siblings."""
+    found = {}
+    resource, needed = missing.resource, missing.used + missing.asked
+    path = book.tree.path(missing.queue)
+    for name, above in zip(path, (*path[1:], ""), strict=True):
+        branch, parent = book.tree.branches[name], book.tree.branches.get(above)
+        stated = branch.spec.capability.get(resource)
+        if stated is not None and stated < needed:
+            first = before[name, resource].stated if (name, resource) in before else stated
+            found[name, resource] = Growth(name, resource, first, needed)
+        if parent is None or resource not in parent.limits:
+            break
+        needed += parent.guaranteed.get(resource, 0) - branch.spec.guarantee.get(resource, 0)
+        if parent.limits[resource] >= needed:
+            break
+    return found
+
+
+def _find_enders(book: Book, intake: Intake, uid: str) -> tuple[str, ...]:
+    """The newest first; only pods that hold something of what is missing where it is missing."""
+    trial, ended = Trial(book, intake), dict[str, None]()
+    holders = sorted(_holders(book, book.records[uid]), key=lambda each: (-each.created_s, each.namespace, each.name))
+    while not trial.helps(uid):
+        missing = trial.missing(uid)
+        if not missing:
+            return ()
+        while missing:
+            chosen = next((each.uid for each in holders if _gives(trial.book, each.uid, missing)), None)
+            if chosen is None or len(ended) == _MOST_ENDERS:
+                return ()
+            ended[chosen] = None
+            trial.intake.remove_task(chosen)
+            missing = trial.missing(uid)
+    fresh = Trial(book, intake)
+    for each in ended:
+        fresh.intake.remove_task(each)
+    if not fresh.helps(uid):
+        return ()
+    return tuple(f"{task.namespace}/{task.name}" for task in (book.records[each].task for each in ended))
+
+
+def _holders(book: Book, record: Record) -> Iterator[Task]:
+    """Pods that hold something of some queue, but for the pod's own group."""
+    for each in book.records.values():
+        is_own = each is record or (each.gang is not None and each.gang is record.gang)
+        if not is_own and (each.standing is Standing.ALLOCATED or each.standing in PROMISED):
+            yield each.task
+
+
+def _gives(book: Book, uid: str, missing: Iterable[Missing]) -> bool:
+    record = book.records.get(uid)
+    if record is None:
+        return False
+    path = book.tree.path(record.place)
+    return any(each.queue in path and record.counted.get(each.resource) for each in missing)

@@ -1,0 +1,189 @@
+"""What `headgate explain pod` says would help, done to a copy of the world, helps: for queues.
+
+Worlds of queues in a tree, with limits, guarantees and priorities, and of pods that run, were promised something or
+wait, alone and in groups, some of them larger than their queue. Each sentence about what would have to happen is read
+back from the text, carried out on a world that is built anew, and followed by one admission step.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+
+from headgate.capacity.explaining import Explanation, Gate, explain
+from headgate.capacity.names import GATE, GROUP_NAMES
+from headgate.capacity.task import Task
+from queueing import House, a_group, a_queue, a_task, stamped
+
+Wire = dict[str, Any]
+FOREIGN = "example.com/approval"
+TREE = {"root": "", "eng": "root", "ops": "root", "a": "eng", "b": "eng", "deep": "eng", "d1": "deep", "c": "ops"}
+LEAVES = ("a", "b", "d1", "c")
+GROUPS = ("g", "h")
+GROWTH = re.compile(r"the capability of queue (\S+) has to grow from (\S+) to (\S+) (cpu|memory)")
+ENDS = re.compile(r"it would do if pods? ([^)]+) ended\)")
+
+
+@dataclass
+class World:
+    queues: dict[str, Wire] = field(default_factory=dict)
+    groups: dict[str, Wire] = field(default_factory=dict)
+    tasks: dict[str, Task] = field(default_factory=dict)
+
+    def build(self) -> House:
+        return House(*self.queues.values(), *self.groups.values(), *self.tasks.values())
+
+    def copy(self) -> World:
+        return World(
+            {name: msgspec.json.decode(msgspec.json.encode(wire)) for name, wire in self.queues.items()},
+            dict(self.groups),
+            dict(self.tasks),
+        )
+
+    def may_go_on(self, name: str) -> bool:
+        """After one admission step."""
+        house = self.build()
+        house.admit(10_000)
+        return house.why(name) is None
+
+    def explain(self, name: str) -> Explanation:
+        task = self.tasks[name]
+        notes = {GROUP_NAMES[0]: task.group} if task.group else {}
+        pod = {
+            "metadata": {"name": name, "namespace": "ns", "uid": task.uid, "annotations": notes},
+            "spec": {"schedulerName": "headgate", "schedulingGates": [{"name": each} for each in task.gates]},
+        }
+        gates = [Gate(each) for each in task.gates]
+        return explain(pod, self.build().queues, task.requests, gates, ("headgate",))
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> World:
+    world = World()
+    limit: dict[str, dict[str, int]] = {"": {}}
+    for name, parent in TREE.items():
+        above = limit[parent]
+        stated = {}
+        for resource, most in (("cpu", 8), ("memory", 6)):
+            if draw(st.sampled_from([True, False, resource == "cpu"])):
+                stated[resource] = draw(st.integers(1, min(most, above.get(resource, most))))
+        limit[name] = {**above, **stated}
+        room = min(limit[name].get("cpu", 8), 2)
+        guarantee = {"cpu": draw(st.integers(0, room))} if name in LEAVES and draw(st.integers(0, 3)) == 0 else None
+        deserved = {"cpu": draw(st.integers(2, 4))} if "cpu" not in limit[name] and draw(st.booleans()) else None
+        world.queues[name] = a_queue(
+            name,
+            capability=stated,
+            parent=parent,
+            guarantee=guarantee,
+            deserved=deserved,
+            priority=draw(st.sampled_from([0, 0, 1])),
+            created_s=float(len(world.queues)),
+        )
+    for name in GROUPS:
+        least = {"minResources": {"cpu": draw(st.integers(1, 4))}} if draw(st.integers(0, 3)) == 0 else {}
+        queue, minimum = draw(st.sampled_from(LEAVES)), draw(st.integers(1, 3))
+        world.groups[name] = a_group(name, queue, minimum, draw(st.sampled_from(["Pending", "Inqueue"])), **least)
+    for number in range(draw(st.integers(3, 12))):
+        group = draw(st.sampled_from(["", "", *GROUPS]))
+        state = draw(st.sampled_from(["running", "running", "promised", "waiting", "waiting", "waiting", "foreign"]))
+        queue = world.groups[group]["spec"]["queue"] if group else draw(st.sampled_from(LEAVES))
+        memory = {"memory": draw(st.integers(1, 3))} if draw(st.integers(0, 3)) == 0 else {}
+        task = a_task(
+            f"p{number}",
+            draw(st.sampled_from([1, 1, 2, 3, 12])) if state != "running" else draw(st.integers(1, 2)),
+            queue=queue,
+            group=group,
+            requests=memory,
+            priority=draw(st.sampled_from([0, 0, 5])),
+            created_s=float(draw(st.integers(0, 9))),
+        )
+        if state == "running":
+            task = msgspec.structs.replace(stamped(task, queue), node_name="n")
+        elif state == "promised":
+            task = stamped(task, queue, f"2026-01-01T00:00:00.{number:06d}Z")
+        elif state == "foreign":
+            task = msgspec.structs.replace(task, gates=(FOREIGN, GATE))
+        world.tasks[task.name] = task
+    return world
+
+
+@given(worlds())
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+def test_what_is_said_to_help_helps(world: World) -> None:
+    for name, task in world.tasks.items():
+        about = world.explain(name)
+        for step in about.next:
+            for done, words in ((grown, GROWTH), (ended, ENDS)):
+                if words.search(step):
+                    after = done(without_foreign_gates(world, name), step)
+                    event(done.__name__)
+                    assert after.may_go_on(name), (step, about)
+            if "nothing that becomes free helps" in step:
+                event("never fits")
+                check_that_it_never_fits(without_foreign_gates(world, name), task)
+
+
+def grown(world: World, step: str) -> World:
+    after = world.copy()
+    for queue, before, needed, resource in GROWTH.findall(step):
+        capability = after.queues[queue]["spec"]["capability"]
+        assert str(capability[resource]) == before
+        capability[resource] = needed
+    return after
+
+
+def ended(world: World, step: str) -> World:
+    found = ENDS.search(step)
+    assert found is not None
+    after = world.copy()
+    for key in found[1].split(", "):
+        del after.tasks[key.removeprefix("ns/")]
+    return after
+
+
+def without_foreign_gates(world: World, name: str) -> World:
+    after = world.copy()
+    task = after.tasks[name]
+    after.tasks[name] = msgspec.structs.replace(task, gates=tuple(each for each in task.gates if each == GATE))
+    return after
+
+
+def check_that_it_never_fits(world: World, task: Task) -> None:
+    """It has no room if everything but its own group is gone."""
+    after = world.copy()
+    after.tasks = {name: each for name, each in world.tasks.items() if is_own(task, each)}
+    assert not after.may_go_on(task.name)
+
+
+def is_own(task: Task, other: Task) -> bool:
+    return other.name == task.name or bool(task.group and other.group == task.group)
+
+
+@given(worlds())
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+def test_a_pod_that_lacks_room_is_told_something_that_helps(world: World) -> None:
+    """Capabilities that are enough are always found."""
+    house = world.build()
+    for name, task in world.tasks.items():
+        remedy = house.queues.remedy(task.uid)
+        if remedy is None or house.why(name) is None:
+            continue
+        assert remedy.growth, (name, remedy)
+        assert remedy.never_fits or all(each.lacking > 0 for each in remedy.missing)
+
+
+@given(worlds())
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+def test_asking_what_would_help_changes_nothing(world: World) -> None:
+    asked, other = world.build(), world.build()
+    for task in world.tasks.values():
+        asked.queues.remedy(task.uid)
+        asked.queues.remedy_behind_gates(task.uid)
+    assert asked.admit() == other.admit()
+    assert [asked.message(name) for name in world.tasks] == [other.message(name) for name in world.tasks]
