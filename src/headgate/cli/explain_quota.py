@@ -46,6 +46,7 @@ def account_lines(about: Account, now_s: float, whose: str = "") -> Iterator[str
         f"{about.position} before it in its LocalQueue" if about.position is not None else "",
     ]
     yield "  " + ", ".join(filter(None, facts))
+    yield from _reasons(about)
     for pod_set, flavors in about.flavors.items():
         given = ", ".join(f"{resource} from {flavor}" for resource, flavor in sorted(flavors.items()))
         yield f"  pod set {pod_set}: {given or 'nothing that counts'}"
@@ -64,6 +65,15 @@ def account_lines(about: Account, now_s: float, whose: str = "") -> Iterator[str
     if about.would_evict:
         yield "it may evict"
         yield from (f"  {each}" for each in about.would_evict)
+
+
+def _reasons(about: Account) -> Iterator[str]:
+    """Of a workload that waits: its condition, and what the engine finds now if that is something else."""
+    reason, message = about.said
+    if about.state == "pending" and message and message not in about.summary:
+        yield f"  its condition says ({reason}): {message}"
+    if about.found and about.found not in message:
+        yield f"  as of now: {about.found}"
 
 
 def _lack_lines(lack: Lack) -> Iterator[str]:

@@ -19,6 +19,7 @@ from headgate.quota.assignment import Attempt, Degree
 from headgate.quota.engine import Engine
 from headgate.quota.explaining import Explanation, Shortage, explain
 from headgate.quota.listing import Owner, Places, owners_of, state_of, why
+from headgate.quota.remedies import Remedy, find_remedy
 from headgate.quota.workload import Workload, read_workload
 
 Wire = Mapping[str, Any]
@@ -52,7 +53,7 @@ class Part(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Lack(msgspec.Struct, frozen=True, omit_defaults=True):
-    """``available``: to the queue now, ``most``: if nobody else had anything. ``enders``: who would have to end."""
+    """``available``: to the queue now, ``most``: if nobody else had anything."""
 
     flavor: str
     resource: str
@@ -61,7 +62,6 @@ class Lack(msgspec.Struct, frozen=True, omit_defaults=True):
     most: str
     missing: str
     held_by: tuple[Part, ...] = ()
-    enders: tuple[str, ...] = ()
 
 
 class Check(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -73,7 +73,8 @@ class Check(msgspec.Struct, frozen=True, omit_defaults=True):
 
 class Account(msgspec.Struct, frozen=True, omit_defaults=True):
     """``position``: how many of its LocalQueue come before it, ``place``: of its ClusterQueue. ``said``: what the
-    conditions tell, reason and message. ``flavors``: what it was given, by pod set and resource."""
+    conditions tell, reason and message. ``found``: why no flavors can be assigned as of now. ``flavors``: what it was
+    given, by pod set and resource. ``enders``: workloads whose end would be enough."""
 
     namespace: str
     name: str
@@ -94,6 +95,8 @@ class Account(msgspec.Struct, frozen=True, omit_defaults=True):
     tried: tuple[Tried, ...] = ()
     lacks: tuple[Lack, ...] = ()
     would_evict: tuple[str, ...] = ()
+    enders: tuple[str, ...] = ()
+    found: str = ""
     checks: tuple[Check, ...] = ()
     next: tuple[str, ...] = ()
 
@@ -108,6 +111,7 @@ def account_of(engine: Engine, wire: Wire, knows_places: bool, now_s: float) -> 
         return Account(metadata.get("namespace", ""), metadata.get("name", ""), "pending", said, owners_of(wire))
     state = state_of(read)
     found = explain(engine, read.key) if knows_places else Explanation(read.key, "Unknown")
+    remedy = find_remedy(engine, read.key, now_s) if found.state == "Pending" else Remedy()
     local = engine.world.local_queues.get(read.queue_key)
     place = Places(engine).of(read.key) if knows_places and state == "pending" else None
     about = Account(
@@ -130,12 +134,14 @@ def account_of(engine: Engine, wire: Wire, knows_places: bool, now_s: float) -> 
         tuple(Tried(name, each.flavor, _VERDICTS[each.degree], each.reasons) for name, each in found.attempts),
         tuple(map(_lack, found.shortages)),
         found.would_evict,
+        remedy.enders,
+        found.message,
         tuple(
             Check(each.name, each.state, each.message, format_time(each.since_s) if each.since_s else "")
             for each in read.checks
         ),
     )
-    summary, following = _told(about, read, found)
+    summary, following = _told(about, read, found, remedy)
     return msgspec.structs.replace(about, summary=summary, next=tuple(following))
 
 
@@ -159,11 +165,10 @@ def _lack(shortage: Shortage) -> Lack:
             )
             for each in shortage.held_by
         ),
-        shortage.would_have_to_end,
     )
 
 
-def _told(about: Account, workload: Workload, found: Explanation) -> tuple[str, list[str]]:
+def _told(about: Account, workload: Workload, found: Explanation, remedy: Remedy) -> tuple[str, list[str]]:
     """In a sentence; and what would have to happen."""
     reason, message = about.said
     because = f" ({reason})" if reason else ""
@@ -179,10 +184,10 @@ def _told(about: Account, workload: Workload, found: Explanation) -> tuple[str, 
         listed = ", ".join(f"{each.name} ({each.state})" for each in waiting) or "the next cycle"
         steps = [f"the controller of admission check {each.name} has to set it to Ready" for each in waiting]
         return f"it has quota in ClusterQueue {about.cluster_queue} and waits for admission checks: {listed}", steps
-    return _told_of_waiting(about, workload, found)
+    return _told_of_waiting(about, workload, found, remedy)
 
 
-def _told_of_waiting(about: Account, workload: Workload, found: Explanation) -> tuple[str, list[str]]:
+def _told_of_waiting(about: Account, workload: Workload, found: Explanation, remedy: Remedy) -> tuple[str, list[str]]:
     if not workload.is_active:
         return "it is deactivated: spec.active is false", ["somebody has to set spec.active to true"]
     if about.gates:
@@ -199,7 +204,7 @@ def _told_of_waiting(about: Account, workload: Workload, found: Explanation) -> 
         return f"it waits for quota: {about.said[1] or 'nobody has looked at it yet'}", []
     before = f", {about.place} before it" if about.place else "" if about.place is None else ", first in line"
     summary = f"it waits for quota in ClusterQueue {found.queue}{before}"
-    return summary, list(_steps(about, found))
+    return summary, list(_steps(about, found, remedy))
 
 
 def _mending(about: Account) -> Iterator[str]:
@@ -211,37 +216,56 @@ def _mending(about: Account) -> Iterator[str]:
         yield f"kubectl describe clusterqueue {about.cluster_queue} says what is wrong with it"
 
 
-def _steps(about: Account, found: Explanation) -> Iterator[str]:
+def _steps(about: Account, found: Explanation, remedy: Remedy) -> Iterator[str]:
     if about.behind:
         yield f"{about.behind}, the first of a StrictFIFO queue, has to be admitted before it"
     elif about.place:
         yield f"{about.place} before it in ClusterQueue {found.queue} are looked at first"
+    if remedy.uncovered:
+        listed = ", ".join(remedy.uncovered)
+        yield (
+            f"no resource group of ClusterQueue {found.queue} covers {listed}: "
+            f"spec.resourceGroups has to cover it with quota, or the job must not ask for it"
+        )
+        return
     if found.would_evict:
         yield f"it may take the place of {_listed(found.would_evict)}: they are told to go"
         return
-    if not found.shortages:
-        yield _wanting([attempt for _, attempt in found.attempts])
+    going = dict.fromkeys(
+        each.workload for lack in about.lacks for each in lack.held_by if each.note == "on its way out"
+    )
+    if going:
+        yield f"{_listed(list(going))} have to be gone; they were told to"
+    yield from _remedies(about, found, remedy, bool(going))
+
+
+def _remedies(about: Account, found: Explanation, remedy: Remedy, is_told: bool) -> Iterator[str]:
+    """What was tried out and is enough, or else what is known to be necessary."""
+    grown = " and ".join(
+        f"the nominalQuota of ClusterQueue {each.queue} for {each.resource} in flavor {each.flavor} has to grow from "
+        f"{amount_text(each.resource, each.nominal)} to {amount_text(each.resource, each.needed)}"
+        for each in remedy.growth
+    )
+    if remedy.never_fits:
+        less = f"it has to ask for less, or {grown}" if grown else "it has to ask for less, or quota has to grow"
+        yield f"it asks for more than its queue may ever have, so nothing that comes free helps: {less}"
         return
-    for lack, shortage in zip(about.lacks, found.shortages, strict=True):
-        what = f"{lack.resource} in flavor {lack.flavor}"
-        if shortage.asked > shortage.most:
-            yield f"{what}: it asks for {lack.asked} of {lack.most} at most: it has to ask for less, or quota to grow"
-            continue
-        going = [each.workload for each in lack.held_by if each.note == "on its way out"]
-        if going:
-            yield f"{what}: {_listed(going)} have to be gone; they were told to"
-        if lack.enders:
-            yield f"{what}: {lack.missing} have to come free; it would do if {_listed(lack.enders)} ended"
-        elif not going:
-            yield f"{what}: {lack.missing} have to come free"
+    if remedy.enders:
+        yield f"it would do if {', '.join(remedy.enders)} ended" + (f"; or {grown}" if grown else "")
+    elif grown:
+        yield grown
+    elif about.lacks and not is_told:
+        yield " or ".join(f"{each.missing} {each.resource} in flavor {each.flavor}" for each in about.lacks) + (
+            " have to come free"
+        )
+    elif not about.lacks:
+        yield _wanting([attempt for _, attempt in found.attempts])
 
 
 def _wanting(attempts: Sequence[Attempt]) -> str:
     """What it takes where nothing is short that could come free."""
     if any(each.degree == Degree.FIT for each in attempts):
         return "there is room for it now: is somebody at work who gives quota?"
-    if any(each.why == names.EXCEEDS_MAX_QUOTA for each in attempts):
-        return "it asks for more than its queue may ever have: it has to ask for less, or quota has to grow"
     return "no flavor of the queue is for it: its nodes or its resources have to be others, or the queue's flavors"
 
 

@@ -17,6 +17,7 @@ from headgate.quota import names
 from headgate.quota.assignment import Assignment
 from headgate.quota.blockers import Blocker, find_blocker
 from headgate.quota.checks import are_satisfied, required_checks, reset_checks
+from headgate.quota.cluster_queue import ClusterQueue
 from headgate.quota.cohort import FlavorResource
 from headgate.quota.cycle import Cycle
 from headgate.quota.effects import Effect, Emit, Evict, SetCondition
@@ -78,6 +79,10 @@ class Engine:
 
     def cluster_queue_applied(self, wire: Wire, now_s: float) -> Effects:
         return self._touch(self.world.cluster_queue_applied(wire), now_s)
+
+    def cluster_queue_replaced(self, queue: ClusterQueue, now_s: float) -> Effects:
+        """As if the API showed this queue: for trials (``remedies.py``)."""
+        return self._touch(self.world.cluster_queue_replaced(queue), now_s)
 
     def cluster_queue_removed(self, name: str, now_s: float) -> Effects:
         return self._touch(self.world.cluster_queue_removed(name), now_s)

@@ -11,7 +11,7 @@ import msgspec
 from headgate.quota.assignment import Attempt
 from headgate.quota.cohort import FlavorResource
 from headgate.quota.engine import Engine
-from headgate.quota.holdings import Holder, Holdings
+from headgate.quota.holdings import Holdings
 from headgate.quota.nominating import nominate
 from headgate.quota.queueing import Reason
 
@@ -27,8 +27,8 @@ class Share(msgspec.Struct, frozen=True):
 
 
 class Shortage(msgspec.Struct, frozen=True):
-    """Of one resource in one flavor: what is ``available`` to the queue now and at most, who holds it in the whole
-    tree (the largest first), and who, newest first, would have to end so that it fits; nobody if that would not do."""
+    """Of one resource in one flavor: what is ``available`` to the queue now and at most, and who holds it in the whole
+    tree, the largest first. What would help is ``remedies.py``'s."""
 
     flavor: str
     resource: str
@@ -36,12 +36,11 @@ class Shortage(msgspec.Struct, frozen=True):
     available: int
     most: int
     held_by: tuple[Share, ...]
-    would_have_to_end: tuple[str, ...]
 
 
 class Explanation(msgspec.Struct, frozen=True):
     """``position``: how many come before it in its queue; None if it stands in none. ``behind``: the first of a strict
-    queue, if he is what it waits for."""
+    queue, if he is what it waits for. ``message``: why no flavors can be assigned, in Kueue's words."""
 
     key: str
     state: str
@@ -53,6 +52,7 @@ class Explanation(msgspec.Struct, frozen=True):
     """Pod sets by name, each with one flavor that was looked at."""
     shortages: tuple[Shortage, ...] = ()
     would_evict: tuple[str, ...] = ()
+    message: str = ""
 
 
 def explain(engine: Engine, key: str) -> Explanation:
@@ -87,6 +87,7 @@ def explain(engine: Engine, key: str) -> Explanation:
         tuple((one.name, each) for one in found.assignment.pod_sets for group in one.groups for each in group),
         tuple(_shortage(engine.book, waiter.queue, fr, asked[fr]) for fr in sorted(asked)),
         tuple(target.holder.key for target in found.targets),
+        found.assignment.message,
     )
 
 
@@ -103,22 +104,4 @@ def _shortage(book: Holdings, queue: str, fr: FlavorResource, asked: int) -> Sho
         if claim.queue in queues and claim.usage.get(fr)
     ]
     shares.sort(key=lambda each: (-each.amount, each.key))
-    return Shortage(*fr, asked, available, most, tuple(shares), _enders(book, queue, fr, asked, holders))
-
-
-def _enders(book: Holdings, queue: str, fr: FlavorResource, asked: int, holders: list[Holder]) -> tuple[str, ...]:
-    """Tried out in the tree of what is ahead, and put back."""
-    node = book.ahead.queue(queue)
-    if node is None:
-        return ()
-    staying = sorted((each for each in holders if not each.is_evicted), key=lambda each: (-each.reserved_s, each.key))
-    taken: list[Holder] = []
-    for each in staying:
-        if node.available(fr) >= asked:
-            break
-        book.shift_ahead(each.queue, each.usage, -1)
-        taken.append(each)
-    would_do = node.available(fr) >= asked
-    for each in taken:
-        book.shift_ahead(each.queue, each.usage, +1)
-    return tuple(each.key for each in taken) if would_do else ()
+    return Shortage(*fr, asked, available, most, tuple(shares))

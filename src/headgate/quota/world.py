@@ -89,6 +89,10 @@ class World:
         if isinstance(queue, str):
             self.problems["ClusterQueue", name] = queue
             return self._reconsider((name,)) if name in self.queues else Touched()
+        return self.cluster_queue_replaced(queue)
+
+    def cluster_queue_replaced(self, queue: ClusterQueue) -> Touched:
+        name = queue.name
         is_mended = self.problems.pop(("ClusterQueue", name), None) is not None
         before = self.queues.get(name)
         if before == queue and not is_mended:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from headgate.cli.explain_quota import account_lines
 from headgate.jobs.ancestors import Unsure
 from headgate.jobs.builtin import JOB
 from headgate.jobs.explaining import Absence, why_no_workload
 from headgate.quota.account import Account, account_of
-from kueueing import START_S, Wire, a_condition, a_workload, reserved
+from kueueing import START_S, Wire, a_condition, a_pod_set, a_workload, reserved
 from quota_engine import Api
 
 QUEUE = "kueue.x-k8s.io/queue-name"
@@ -30,8 +31,9 @@ def test_it_says_what_is_missing_who_has_it_and_who_would_have_to_end() -> None:
     (lack,) = found.lacks
     assert (lack.resource, lack.asked, lack.available, lack.most, lack.missing) == ("cpu", "5", "2", "10", "3")
     assert [(each.workload, each.amount, each.note) for each in lack.held_by] == [("ns/holder", "8", "")]
-    assert lack.enders == ("ns/holder",)
-    assert found.next == ("cpu in flavor default: 3 have to come free; it would do if ns/holder ended",)
+    assert found.enders == ("ns/holder",)
+    grown = "the nominalQuota of ClusterQueue cq for cpu in flavor default has to grow from 10 to 13"
+    assert found.next == (f"it would do if ns/holder ended; or {grown}",)
     assert [(each.flavor, each.verdict) for each in found.tried] == [
         ("default", "full, and nobody may be evicted for it")
     ]
@@ -54,7 +56,44 @@ def test_who_asks_for_more_than_there_will_ever_be_is_told_so() -> None:
     api.submit("huge", cpu=99)
     found = told(api, a_workload("huge", cpu=99))
     assert found.lacks == ()
-    assert "more than its queue may ever have" in found.next[0]
+    assert found.next == (
+        "it asks for more than its queue may ever have, so nothing that comes free helps: it has to ask for less, "
+        "or the nominalQuota of ClusterQueue cq for cpu in flavor default has to grow from 10 to 99",
+    )
+
+
+def test_a_resource_that_no_flavor_covers_is_named_with_what_the_condition_says() -> None:
+    api = Api()
+    api.queue()
+    api.submit("gpus", a_pod_set(requests={"cpu": 1, "nvidia.com/gpu": 1}))
+    api.cycle()
+    found = told(api, api.objects["workload", "ns/gpus"])
+    assert found.next == (
+        "no resource group of ClusterQueue cq covers nvidia.com/gpu: "
+        "spec.resourceGroups has to cover it with quota, or the job must not ask for it",
+    )
+    text = "couldn't assign flavors to pod set main: resource nvidia.com/gpu unavailable in ClusterQueue"
+    assert (found.said[1], found.found) == (text, text)
+    assert any(f": {text}" in line for line in account_lines(found, START_S))
+    unseen = api.change("gpus", lambda wire: wire["status"].update(conditions=[]))
+    assert unseen is not None
+    bare = told(api, api.objects["workload", "ns/gpus"])
+    assert f"  as of now: {text}" in list(account_lines(bare, START_S))
+
+
+def test_alternatives_in_two_flavors_are_not_both_asked_for() -> None:
+    api = Api()
+    api.flavor("spot")
+    api.queue("cq", {"default": {"cpu": 4}, "spot": {"cpu": 4}})
+    for name in ("one", "two"):
+        api.submit(name, cpu=3)
+        api.cycle()
+        api.now_s += 1
+    api.submit("waits", cpu=3)
+    found = told(api, a_workload("waits", cpu=3))
+    assert [each.flavor for each in found.lacks] == ["default", "spot"]
+    grown = "the nominalQuota of ClusterQueue cq for cpu in flavor default has to grow from 4 to 6"
+    assert found.next == (f"it would do if ns/one ended; or {grown}",)
 
 
 def test_who_stands_behind_others_is_told_how_many_and_in_a_strict_queue_behind_whom() -> None:

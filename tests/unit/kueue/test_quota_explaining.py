@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from headgate.quota.explaining import explain
+from headgate.quota.remedies import find_remedy
 from kueueing import a_pod_set
 from quota_engine import Api
 
@@ -32,7 +33,7 @@ def test_it_says_where_it_stands_what_is_missing_who_holds_it_and_who_would_have
         ("ns/small", 3000),
         ("ns/newest", 1000),
     ]
-    assert shortage.would_have_to_end == ("ns/newest", "ns/large")
+    assert find_remedy(api.engine, "ns/second", api.now_s).enders == ("ns/newest", "ns/large")
     assert [(name, each.flavor) for name, each in found.attempts] == [("main", "default")]
 
 
