@@ -117,7 +117,8 @@ def test_a_pod_behind_a_full_ancestor_is_told_the_numbers(server: Server) -> Non
         "    cpu in queue eng: asked 3, taken 2, limit 4",
         "    before it in queue team-b: 0",
         "next",
-        "  1 cpu has to become free in queue eng, or its capability has to grow from 4 to 5",
+        "  at least 1 cpu in queue eng has to become free (it would do if pod teams/running ended), "
+        "or the capability of queue eng has to grow from 4 to 5 cpu",
     ]
     assert re.fullmatch(r"as of revision \d+", revision)
 
