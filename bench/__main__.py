@@ -1,4 +1,8 @@
-"""``python -m bench [NAME …]``: run all measurements, or those named; one alone may be given options of its own."""
+"""``python -m bench [NAME …]``: run all measurements, or those named; one alone may be given options of its own.
+
+The run refuses to start on a machine that is busy (`quiet.py`). Tables go to ``docs/benchmarks.md`` and are appended to
+``bench/history.jsonl`` (`history.py`), with what changed since the last run.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,9 @@ from bench import (
     latency,
     metrics,
     queues,
+    quiet,
     quota,
+    report,
     responsiveness,
     scheduler,
     size,
@@ -71,8 +77,14 @@ def main() -> int:
 
 
 def _say_machine() -> None:
-    print(f"Python {platform.python_version()}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}")
+    cores = quiet.busy_cores()
+    report.busy(cores)
+    machine = quiet.check(cores, anyway=os.environ.get(quiet.ANYWAY) == "1")
+    print(f"Python {platform.python_version()}, {os.cpu_count()} CPUs, {machine}", flush=True)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except quiet.Busy as trouble:
+        sys.exit(f"bench: {trouble}")

@@ -86,7 +86,7 @@ class Round(msgspec.Struct, frozen=True):
 
 
 async def measure(path: str, obj: dict[str, Any]) -> list[Round]:
-    """Creates per second and CPU each, in many short rounds: on a machine that others use, some of them are quiet."""
+    """Creates per second and CPU each, in many short rounds."""
     rounds: list[Round] = []
     with tempfile.TemporaryDirectory(prefix="headgate-bench-") as folder:
         async with server(Path(folder)) as endpoint:
@@ -113,9 +113,9 @@ def main() -> None:
     ):
         rounds = report.run(measure(path, obj))
         best, median = max(each.rate for each in rounds), statistics.median(each.rate for each in rounds)
-        cpu_us = min(each.cpu_us for each in rounds)
-        met = "yes" if best >= bar else "**no**"
+        cpu_us = statistics.median(each.cpu_us for each in rounds)
+        met = "yes" if median >= bar else "**no**"
         rows.append([name, f"{best:,.0f}/s", f"{median:,.0f}/s", f"≥ {bar:,}/s", met, f"{cpu_us:,.0f} µs"])
-        print(f"  {name:14} best round {best:7,.0f}/s, median {median:7,.0f}/s, {cpu_us:4,.0f} µs of CPU each at best")
-    heads = ("what", "best round", "median round", "bar", "met by the best", "CPU each, all threads, best round")
+        print(f"  {name:14} best round {best:7,.0f}/s, median {median:7,.0f}/s, {cpu_us:4,.0f} µs of CPU each")
+    heads = ("what", "best round", "median round", "bar", "met by the median", "CPU each, all threads, median round")
     report.write("durable creates", report.table(heads, rows))

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
+from bench import report
 from clusters import a_team
 from headgate.kube.resource import SERVICES
 from headgate.scheduling.cluster import Cluster
@@ -155,8 +156,11 @@ def measure(scenario: Scenario) -> list[float]:
 
 def main() -> None:
     print(f"pure cycle, {NODES:,} nodes, {SHAPES} shapes, {PODS:,} pods, per second of CPU time")
+    rows = []
     for scenario in SCENARIOS:
         rates = measure(scenario)
         middle = statistics.median(rates)
+        rows.append([scenario.title, f"{middle:,.0f}/s"])
         verdict = f"bar ≥ {scenario.bar:,}/s{'' if middle >= scenario.bar else ', missed'}"
         print(f"{scenario.title:40} median {middle:>7,.0f}/s, {min(rates):,.0f} to {max(rates):,.0f} ({verdict})")
+    report.record("pure cycle", report.table(("what", "placements per second of CPU"), rows))

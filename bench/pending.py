@@ -2,7 +2,7 @@
 
 Full queues; each step a Workload that holds quota finishes, another comes and waits, and the place is given to whoever
 is next. Once through the engine alone, once through the controller, whose writes are answered as a server would, with
-the statuses of the queues among them. In turns; the best of many rounds of CPU time counts.
+the statuses of the queues among them. In turns; the median of many rounds of CPU time counts.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import gc
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
+from statistics import median
 from typing import Any, Final, Protocol
 
 from bench import report
@@ -216,13 +217,12 @@ def _seconds_each(stage: Stage) -> float:
 
 
 def _row(title: str, few: Stage, many: Stage) -> list[str]:
-    best = [float("inf")] * 2
     gc.disable()
-    for _ in range(_ROUNDS):
-        for place, each in enumerate((few, many)):
-            best[place] = min(best[place], _seconds_each(each))
+    rounds = [[_seconds_each(each) for each in (few, many)] for _ in range(_ROUNDS)]
     gc.enable()
-    row = [title, *(f"{each * 1e6:,.0f} µs" for each in best), COST.said(best[1] / best[0])]
+    middle = [median(each) for each in zip(*rounds, strict=True)]
+    ratio = median(of_many / of_few for of_few, of_many in rounds)
+    row = [title, *(f"{each * 1e6:,.0f} µs" for each in middle), COST.said(ratio)]
     print("  " + "; ".join(row), flush=True)
     return row
 

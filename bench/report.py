@@ -16,6 +16,8 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from bench import history
+
 FILE: Final = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
 T = TypeVar("T")
 
@@ -87,6 +89,24 @@ def write(name: str, lines: Sequence[str]) -> None:
     before, _, rest = text.partition(begin)
     after = rest.partition(end)[2]
     FILE.write_text(before + "\n".join((begin, machine(), "", *lines, end)) + after)
+    record(name, lines)
+
+
+_busy_cores: list[float] = []
+
+
+def busy(cores: float) -> None:
+    """What `quiet` found before the first measurement; it goes into every line of the history."""
+    _busy_cores[:] = [cores]
+
+
+def record(name: str, lines: Sequence[str]) -> None:
+    """Appends the table to ``bench/history.jsonl`` and prints how it differs from the last one."""
+    new = history.entry(name, lines, _busy_cores[0] if _busy_cores else None)
+    last = history.append(new)
+    if last is not None:
+        print(f"{name}, since {last.commit} of {last.time}:")
+        print("\n".join(f"  {each}" for each in history.changes(last, new)) or "  no figure changed")
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:

@@ -17,6 +17,8 @@ from bench.contenders import KUBE, OURS
 from bench.rounds import Round
 
 RAW: Final = "raw limit"
+FEWEST_ROUNDS: Final = 5
+"""Of fewer a median says little."""
 
 Found = dict[str, list[Round]]
 Take = Callable[[], Coroutine[Any, Any, Round]]

@@ -1,6 +1,6 @@
 """What a request costs its client: our HTTP transport beside aiohttp, 32 small POSTs in flight, with and without TLS.
 
-The server is another process that always answers the same. CPU is this process's own; rounds alternate, the best of
+The server is another process that always answers the same. CPU is this process's own; rounds alternate, the median of
 each counts, so that a busy machine spoils neither.
 """
 
@@ -15,6 +15,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from statistics import median
 from typing import Final
 
 import aiohttp
@@ -91,19 +92,21 @@ async def measure(post: Post) -> tuple[float, float]:
 
 
 async def compare(url: str) -> dict[str, tuple[float, float]]:
-    best = {"ours": (0.0, float("inf")), "aiohttp": (0.0, float("inf"))}
+    found: dict[str, list[tuple[float, float]]] = {"ours": [], "aiohttp": []}
     async with ours(url) as our_post, with_aiohttp(url) as their_post:
         for _ in range(ROUNDS):
             for name, post in (("ours", our_post), ("aiohttp", their_post)):
-                rate, cpu_us = await measure(post)
-                best[name] = max(best[name][0], rate), min(best[name][1], cpu_us)
-    return best
+                found[name].append(await measure(post))
+    return {name: (median(rate for rate, _ in each), median(cpu for _, cpu in each)) for name, each in found.items()}
 
 
 def main() -> None:
+    rows = []
     with tempfile.TemporaryDirectory() as folder:
         certificate = str(Authority("bench").issue(Path(folder) / "pair.pem", "bench"))
         for how, file in (("http", ""), ("https", certificate)):
             with answering(file) as port:
                 for name, (rate, cpu_us) in report.run(compare(f"{how}://127.0.0.1:{port}")).items():
                     print(f"transport: {how:5} {name:8} {cpu_us:6.1f} µs CPU per request, {rate:8,.0f}/s")
+                    rows.append([f"{how}, {name}", f"{cpu_us:.1f} µs", f"{rate:,.0f}/s"])
+    report.record("transport", report.table(("what", "CPU per request", "requests"), rows))

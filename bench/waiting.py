@@ -1,8 +1,8 @@
 """What parked pods cost: an event that wakes none of them, one that wakes one, and the memory of each.
 
 Nine of ten pods are gated, the others were turned away by NodeResourcesFit, in twenty shapes; pods and guards are those
-of the scheduler. Each event is measured in turns with few and with many pods parked, and the best of many rounds of CPU
-time counts: the machine may have other things to do.
+of the scheduler. Each event is measured in turns with few and with many pods parked, and the median of many rounds of
+CPU time counts.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import gc
 import time
 import tracemalloc
 from collections.abc import Callable
+from statistics import median
 from typing import Any, Final
 
 import msgspec
@@ -92,14 +93,14 @@ def _ungates_one(parked: Parked) -> None:
         parked.queue.delete(read.uid, 1.0)
 
 
-def _best_us(parked: tuple[Parked, ...], run: Callable[[Parked], None]) -> list[float]:
-    best = [float("inf")] * len(parked)
+def _middle_us(parked: tuple[Parked, ...], run: Callable[[Parked], None]) -> list[float]:
+    found: list[list[float]] = [[] for _ in parked]
     for _ in range(_ROUNDS):
         for place, each in enumerate(parked):
             began = time.process_time()
             run(each)
-            best[place] = min(best[place], time.process_time() - began)
-    return [each / _EVENTS * 1e6 for each in best]
+            found[place].append(time.process_time() - began)
+    return [median(each) / _EVENTS * 1e6 for each in found]
 
 
 def main() -> None:
@@ -113,7 +114,7 @@ def main() -> None:
     }
     rows = []
     for title, run in moves.items():
-        few_us, many_us = _best_us(parked, run)
+        few_us, many_us = _middle_us(parked, run)
         ratio = many_us / few_us
         met = f"{ratio:.2f}× (bar ≤ {RATIO_BAR}×{'' if ratio <= RATIO_BAR else ', **missed**'})"
         rows.append([title, f"{few_us:.2f} µs", f"{many_us:.2f} µs", met])

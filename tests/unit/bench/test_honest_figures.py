@@ -1,0 +1,76 @@
+"""Benchmarks run on a quiet machine, in turns, and are written down: `bench/quiet.py`, `bench/history.py`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+from bench import history, quiet, standings
+from bench.rounds import Round
+
+STAT = "cpu  400 100 300 9000 700 0 50 50 11 22\ncpu0 1 2 3 4 5 6 7 8 9 10\n"
+LINES = ["| what | few | many |", "| --- | --- | --- |", "| one admission | 1,000 µs | 55 µs (bar ≤ 60) |"]
+
+
+def test_busy_seconds_are_those_of_all_cores_that_were_not_idle() -> None:
+    assert quiet.busy_s(STAT) == 900 / os.sysconf("SC_CLK_TCK")
+
+
+def test_a_quiet_machine_is_measured_on() -> None:
+    assert quiet.check(0.1, anyway=False).startswith("quiet: other processes keep 0.10 of ")
+
+
+def test_a_busy_machine_is_refused_with_the_figure_and_the_way_around() -> None:
+    with pytest.raises(quiet.Busy, match=r"keep 1\.50 of .* cores busy \(limit 0\.2\).*HEADGATE_BENCH_ANYWAY=1"):
+        quiet.check(1.5, anyway=False)
+    assert quiet.check(1.5, anyway=True).startswith("WARNING: not quiet")
+
+
+def test_a_process_that_computes_is_seen_as_a_busy_core() -> None:
+    before_s = quiet.busy_s(quiet.STAT.read_text())
+    began_s = sum(os.times()[:2])
+    while sum(os.times()[:2]) < began_s + 0.3:
+        pass
+    assert quiet.busy_s(quiet.STAT.read_text()) - before_s >= 0.2
+
+
+def test_every_table_is_appended_and_compared_with_the_last_one_of_its_name(tmp_path: Path) -> None:
+    file = tmp_path / "history.jsonl"
+    first = history.entry("queues", LINES, 0.05)
+    assert history.append(first, file) is None
+    assert history.append(history.entry("other", LINES, 0.05), file) is None
+    new = history.entry("queues", [*LINES[:2], "| one admission | 1,500 µs | 55 ms |"], None)
+    last = history.append(new, file)
+    assert last == first
+    assert history.changes(first, new) == ["one admission, few: 1,000 µs → 1,500 µs (1.50×)"]
+    assert [each.name for each in history.read(file)] == ["queues", "other", "queues"]
+    assert (first.heads, first.rows) == (["what", "few", "many"], [["one admission", "1,000 µs", "55 µs (bar ≤ 60)"]])
+    assert first.busy_cores == 0.05
+    assert first.commit
+
+
+def test_rows_that_begin_alike_are_told_apart_by_their_second_name() -> None:
+    heads = ["| case | who | pods/s |", "| --- | --- | --- |"]
+    first = history.entry(
+        "s", [*heads, "| 1,000 nodes | raw limit | 900/s |", "| 1,000 nodes | headgate | 300/s |"], 0.0
+    )
+    new = history.entry("s", [*heads, "| 1,000 nodes | raw limit | 900/s |", "| 1,000 nodes | headgate | 330/s |"], 0.0)
+    assert history.changes(first, new) == ["1,000 nodes, headgate, pods/s: 300/s → 330/s (1.10×)"]
+
+
+def test_rounds_are_taken_in_turns_and_the_median_ratio_counts() -> None:
+    taken: list[str] = []
+
+    def take(name: str, rates: list[float]) -> standings.Take:
+        async def one() -> Round:
+            taken.append(name)
+            return Round(rates.pop(0), 1.0, {name: 1.0}, {name: 1.0})
+
+        return one
+
+    turns = {"a": take("a", [1.0, 2.0, 30.0, 4.0, 5.0]), "b": take("b", [1.0] * 5)}
+    found = asyncio.run(standings.in_turns("t", standings.FEWEST_ROUNDS, turns))
+    assert taken == ["a", "b"] * 5
+    assert standings.ratio(found, "a", "b", lambda one: one.rate) == 4.0
