@@ -193,3 +193,18 @@ def test_a_header_and_claims_can_be_read_without_trust() -> None:
     assert read is not None
     assert read[0] == {"alg": "ES256", "kid": KEY.key_id}
     assert read[1]["sub"] == "system:serviceaccount:n:robot"
+
+
+@pytest.mark.parametrize(("deleted", "is_good"), [("2023-11-14T22:12:20Z", True), ("2023-11-14T22:12:19Z", False)])
+def test_a_token_outlives_the_deletion_of_its_account_by_a_minute(deleted: str, is_good: bool) -> None:
+    place = Place()
+    token = place.token()
+    put(place.store, "serviceaccounts", "n", "robot", deletionTimestamp=deleted)
+    assert isinstance(place.accounts.find(token, NOW_S), Bearer) is is_good
+
+
+def test_a_bounded_number_of_verified_tokens_is_remembered() -> None:
+    place = Place()
+    for number in range(4097):
+        assert isinstance(place.accounts.find(place.token(audiences=(ISSUER, str(number))), NOW_S), Bearer)
+    assert len(place.accounts._verified) == 1

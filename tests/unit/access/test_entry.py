@@ -247,3 +247,22 @@ def test_groups_of_an_impersonated_user(name: str, given: tuple[str, ...], group
     assert isinstance(answer, Response)
     assert answer.status == 201, answer.body
     assert json.loads(answer.body)["status"]["userInfo"] == {"username": name, "groups": groups}
+
+
+@pytest.mark.parametrize(
+    ("right", "status"),
+    [
+        ({"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["roles"], "resourceNames": ["more"]}, 201),
+        ({"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["roles"], "resourceNames": ["r"]}, 403),
+        ({"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["clusterroles"]}, 403),
+        ({"apiGroups": ["example.com"], "resources": ["roles"]}, 403),
+    ],
+)
+def test_a_role_with_more_rights_is_bound_only_with_the_right_to_bind_it(right: dict[str, Any], status: int) -> None:
+    server = Embedded()
+    bindings = {"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["rolebindings"], "verbs": ["create"]}
+    granted(server, [bindings, {**right, "verbs": ["bind"]}], user("alice"))
+    server.post(f"{RBAC}/namespaces/t/roles", {"metadata": {"name": "more"}, "rules": [READ_PODS]})
+    ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "more"}
+    body = {"metadata": {"name": "mine"}, "roleRef": ref, "subjects": [user("alice")]}
+    assert as_alice(server, "POST", f"{RBAC}/namespaces/t/rolebindings", body).status == status

@@ -243,3 +243,16 @@ def test_what_was_promised_is_rebuilt_from_stamps_alone_r1_r5_r6() -> None:
     assert again.admit() == []
     again.queues.task_removed("u-p0")
     assert again.admit() == ["p4"]
+
+
+def test_a_promise_that_lost_its_turn_is_told_of_a_limit_on_what_it_asks_for() -> None:
+    """Not of another resource of the queue, whose limit was lowered, too."""
+    house = House(a_queue("q", capability=amounts(cpu=2, gpu=2)), a_task("r", "2", queue="q", node_name="n", gates=()))
+    for number in (1, 2):
+        asked = a_task(f"gpu-{number}", None, queue="q", requests=amounts(gpu=1))
+        house.show(stamped(asked, "q", at(number)))
+    house.show(a_queue("q", capability=amounts(cpu=1, gpu=1)))
+    held = house.queues.why("u-gpu-2")
+    assert held is not None
+    assert held.why is Why.LOST_TURN
+    assert held.resource == "nvidia.com/gpu"

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from headgate.capacity.names import GATE, QUEUE_NAME
+from headgate.capacity.queue import Queue, read_queue
 from headgate.capacity.queues import Grant, Why
 from queueing import House, a_group, a_queue, a_task, amounts, stamped
 
@@ -293,3 +294,7 @@ def test_pods_that_wait_follow_their_namespace_and_those_that_name_a_queue_do_no
     house.queues.namespace_applied({"metadata": {"name": "ns", "annotations": {QUEUE_NAME: "free"}}})
     assert house.admit() == ["p"]
     assert house.queues.queue_of("u-q") == "full"
+
+
+def test_a_queue_without_a_weight_weighs_one() -> None:
+    assert read_queue(a_queue("q")).weight == Queue("q").weight == 1

@@ -43,3 +43,15 @@ def test_husks_do_not_pile_up() -> None:
         heap.discard(name)
     assert len(heap) == 2
     assert len(heap._entries) < 200
+
+
+def test_stale_entries_are_at_most_as_many_as_the_names_and_sixty_four_more() -> None:
+    heap: Heap[int] = Heap()
+    for name in range(10):
+        heap.put(name, name)
+    for key in range(74):
+        heap.put(0, -key)
+    assert len(heap._entries) == 2 * 10 + 64
+    heap.put(0, -100)
+    assert len(heap._entries) == 10
+    assert heap.first() == (-100, 0)
