@@ -124,6 +124,42 @@ def test_queues_say_who_waits_and_who_holds_what(world: Mortal) -> None:
     assert (local["pendingWorkloads"], local["admittedWorkloads"]) == (1, 2)
 
 
+def test_a_stopped_local_queue_keeps_those_who_wait_from_the_count_of_its_cluster_queue(world: Mortal) -> None:
+    for name in ("a", "b", "c"):
+        add(world, name)
+    world.advance(1)
+
+    def stop(policy: str) -> tuple[int, int]:
+        path = f"{API}/namespaces/ns/localqueues/lq"
+        assert world.server.patch(path, {"spec": {"stopPolicy": policy}}).status == 200
+        world.advance(1)
+        paths = (f"{API}/clusterqueues/cq", path)
+        counts = [world.server.get(each).body["status"]["pendingWorkloads"] for each in paths]
+        return counts[0], counts[1]
+
+    assert stop("Hold") == (0, 1)
+    add(world, "d")
+    world.advance(1)
+    assert stop("Hold") == (0, 2)
+    assert stop("None") == (2, 2)
+
+
+def test_a_local_queue_says_in_the_words_of_kueue_that_its_cluster_queue_is_not_active(world: Mortal) -> None:
+    def active() -> tuple[str, str]:
+        told = world.server.get(f"{API}/namespaces/ns/localqueues/lq").body["status"]["conditions"]
+        found = conditions.find(told, "Active")
+        assert found is not None
+        return found["reason"], found["message"]
+
+    said = "Can't submit new workloads to clusterQueue"
+    world.server.patch(f"{API}/clusterqueues/cq", {"spec": {"stopPolicy": "Hold"}})
+    world.advance(1)
+    assert active() == ("ClusterQueueIsInactive", said)
+    world.server.delete(f"{API}/clusterqueues/cq")
+    world.advance(1)
+    assert active() == ("ClusterQueueDoesNotExist", said)
+
+
 def test_a_queue_that_is_alone_borrows_of_nobody_though_it_uses_more_than_it_has() -> None:
     def rows(field: str) -> list[tuple[str, str, str]]:
         ((flavor, resources),) = ((each["name"], each["resources"]) for each in queue[field])

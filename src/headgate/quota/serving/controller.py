@@ -31,6 +31,7 @@ from headgate.quota.kinds.names import (
     RESOURCE_FLAVORS,
     WORKLOADS,
 )
+from headgate.quota.local_queue import LocalQueue
 from headgate.quota.metrics.board import QuotaMetrics
 from headgate.quota.serving import refusals, reports
 from headgate.quota.serving.asked import Asked
@@ -88,6 +89,7 @@ class Quota(Controller):
         self._below: Final[dict[str, dict[str, None]]] = {}  # local queues by cluster queue
         self._guards: Final = Guards(self._engine, self._census)
         self._above: Final[dict[str, str]] = {}  # the other way round
+        self._counted_in: Final[dict[str, str]] = {}  # in which cluster queue the waiting of a local queue are counted
         self._applied: Final[dict[Resource, Callable[[Object, float], Effects]]] = {
             RESOURCE_FLAVORS: self._engine.flavor_applied,
             CLUSTER_QUEUES: self._engine.cluster_queue_applied,
@@ -182,7 +184,7 @@ class Quota(Controller):
             places = self._census.put(key, self._standing(self._engine.workloads.get(key)))
         elif resource == LOCAL_QUEUES:
             local = self._engine.world.local_queues.get(key)
-            places = [("local queue", key), *self._lead(key, "" if local is None else local.cluster_queue)]
+            places = [("local queue", key), *self._lead(key, local)]
         elif resource == CLUSTER_QUEUES:
             places = [("cluster queue", key), *(("local queue", each) for each in self._below.get(key, ()))]
         elif resource in (RESOURCE_FLAVORS, COHORTS, ADMISSION_CHECKS):
@@ -190,17 +192,23 @@ class Quota(Controller):
         self._overdue.add(places)
         return [Wake(_REPORTS, PAUSE_S)] if places else []
 
-    def _lead(self, local_queue: str, cluster_queue: str) -> list[Place]:
+    def _lead(self, key: str, local: LocalQueue | None) -> list[Place]:
         """Those who wait in a local queue wait there now."""
-        before = self._above.pop(local_queue, "")
+        cluster_queue, counted_in = "" if local is None else local.cluster_queue, _counted_in(local)
+        before = self._above.pop(key, "")
         if cluster_queue:
-            self._above[local_queue] = cluster_queue
-        if before == cluster_queue:
-            return []
-        self._below.get(before, {}).pop(local_queue, None)
-        if cluster_queue:
-            self._below.setdefault(cluster_queue, {})[local_queue] = None
-        return self._census.lead(local_queue, cluster_queue)
+            self._above[key] = cluster_queue
+        if before != cluster_queue:
+            self._below.get(before, {}).pop(key, None)
+            if cluster_queue:
+                self._below.setdefault(cluster_queue, {})[key] = None
+        if self._counted_in.pop(key, "") == counted_in:
+            places = []
+        else:
+            places = self._census.lead(key, counted_in)
+        if counted_in:
+            self._counted_in[key] = counted_in
+        return places
 
     def _is_outdated(self, place: Place) -> bool:
         """Whether a queue says of itself that it is active, and is not, or the other way round."""
@@ -220,7 +228,7 @@ class Quota(Controller):
         if not workload.is_active or workload.gates:
             return None
         local = self._engine.world.local_queues.get(workload.queue_key)
-        return Standing(workload.queue_key, "" if local is None else local.cluster_queue, "waiting")
+        return Standing(workload.queue_key, _counted_in(local), "waiting")
 
     # -- work ------------------------------------------------------------------------------------------------------
 
@@ -376,6 +384,11 @@ class Quota(Controller):
 def _key(obj: Object) -> str:
     metadata = obj["metadata"]
     return f"{metadata['namespace']}/{metadata['name']}" if metadata.get("namespace") else str(metadata["name"])
+
+
+def _counted_in(local: LocalQueue | None) -> str:
+    """The cluster queue that counts those who wait in a local queue: none while it is stopped, as in Kueue."""
+    return "" if local is None or local.stop_policy != names.NONE else local.cluster_queue
 
 
 def _place(resource: Resource, key: str) -> Place:

@@ -22,12 +22,8 @@ Object = dict[str, Any]
 _UNKNOWN: Final = Activity(False, "Invalid", "Can't admit new workloads: it cannot be read.")
 _LOCAL_READY: Final = Activity(True, "Ready", "Can submit new workloads to localQueue")
 _LOCAL_STOPPED: Final = Activity(False, "Stopped", "LocalQueue is stopped")
-_NO_CLUSTER_QUEUE: Final = Activity(
-    False, "ClusterQueueDoesNotExist", "Can't submit new workloads to clusterQueue: it does not exist"
-)
-_CLUSTER_QUEUE_INACTIVE: Final = Activity(
-    False, "ClusterQueueIsInactive", "Can't submit new workloads to clusterQueue: it is inactive"
-)
+_NO_CLUSTER_QUEUE: Final = Activity(False, "ClusterQueueDoesNotExist", "Can't submit new workloads to clusterQueue")
+_CLUSTER_QUEUE_INACTIVE: Final = Activity(False, "ClusterQueueIsInactive", "Can't submit new workloads to clusterQueue")
 
 
 def cluster_queue_status(engine: Engine, census: Census, queue: Object, now_s: float) -> Object:
