@@ -11,6 +11,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Collection, Hashable, Mapping, Sequence
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
@@ -49,7 +50,13 @@ class WrongAnswer(TypeError):
 
 def is_built_in(plugin: object) -> bool:
     """Built-in plugins are covered by our own tests and type checks: what costs time is not checked."""
-    return type(plugin).__module__.startswith(_BUILT_IN)
+    return _is_of_this_package(type(plugin))
+
+
+@cache
+def _is_of_this_package(plugin: Any) -> bool:
+    """Of a class. Asked several times per pod."""
+    return str(plugin.__module__).startswith(_BUILT_IN)
 
 
 def wrong(value: object, due: str) -> WrongAnswer:

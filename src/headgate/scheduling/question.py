@@ -284,11 +284,18 @@ def normalized(step: ScoreStep, raw: Ints, scale: Hashable, feasible: Mask | Non
     )
 
 
+# Keys and stamps are asked for several times per pod: those of built-in plugins are not checked.
+
+
 def key_of(plugin: Keyed, pod: Pod) -> Hashable:
+    if plugin_answers.is_built_in(plugin):
+        return plugin.key(pod)
     return _named(plugin, "key", lambda: plugin_answers.hashable(plugin.key(pod)))
 
 
 def stamp_of(plugin: Stamped, shape: Shape, matrix: NodeMatrix) -> Hashable:
+    if plugin_answers.is_built_in(plugin):
+        return plugin.stamp(shape, matrix)
     return _named(plugin, "stamp", lambda: plugin_answers.hashable(plugin.stamp(shape, matrix)))
 
 
