@@ -36,6 +36,8 @@ def _decoder(fields: frozenset[str]) -> Decode:
         return wire_json.Decoder(Object).decode
     tree: dict[str, Any] = {}
     for path in (*IDENTITY, *fields):
+        if any(path.startswith(f"{other}.") for other in fields):
+            continue  # all of the other field is read, and this one with it
         inside = tree
         *parents, leaf = path.split(".")
         for parent in parents:

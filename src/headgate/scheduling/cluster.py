@@ -80,8 +80,11 @@ class Cluster:
         return sorted({name for name in names if name})
 
     def watched(self) -> dict[Resource, frozenset[str]]:
+        """The fields that some part reads of each resource; none are all fields, as soon as one part reads all."""
         return {
             resource: frozenset(field for part in parts for field in part.watched[resource])
+            if all(part.watched[resource] for part in parts)
+            else frozenset()
             for resource, parts in self._listeners.items()
         }
 

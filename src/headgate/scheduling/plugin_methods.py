@@ -8,9 +8,11 @@ refused by ``headgate config check`` and when a scheduler is made. What methods 
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from headgate.kube.names import is_dns1123_subdomain
 from headgate.kube.resource import Resource
 from headgate.scheduling.contract import READS_NODE, READS_PODS
 
@@ -39,6 +41,8 @@ _PARAMETERS: Final[Mapping[str, tuple[str, ...]]] = {
     "applied": ("resource", "wire"),
     "removed": ("resource", "namespace", "name"),
 }
+METHODS: Final = frozenset(_PARAMETERS)
+"""All methods of plugins that the scheduler calls."""
 _NEEDS: Final[Mapping[str, tuple[str, ...]]] = {
     "filter": ("reads", "reasons"),
     "score": ("reads",),
@@ -47,6 +51,10 @@ _NEEDS: Final[Mapping[str, tuple[str, ...]]] = {
     "awaited": ("pre_bind", "timeout_s"),
 }
 """What else a plugin with this method must have."""
+_IN_THE_MATRIX: Final = frozenset({"pods", "nodes"})
+_FIELD: Final = re.compile(r"[A-Za-z0-9_$][A-Za-z0-9_$-]*(\.[A-Za-z0-9_$][A-Za-z0-9_$-]*)*")
+_VERSION: Final = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
+_PLURAL: Final = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
 _OF_WATCHES: Final = ("applied", "removed")
 """Called only if the plugin has ``watched``. They return any iterable, so they may yield."""
 
@@ -115,8 +123,34 @@ def _watched_problems(watched: Any) -> Iterator[str]:
         yield f"its attribute watched is {watched!r}, and must be a mapping from Resource to the fields that it reads"
         return
     for resource, fields in watched.items():
+        yield from _resource_problems(resource)
         if not _are_texts(fields):
             yield f"its attribute watched has {fields!r} for {resource.plural}, and must have a tuple of fields"
+            continue
+        for field in fields:
+            if _FIELD.fullmatch(field) is None:
+                yield (
+                    f"its attribute watched has the field {field!r} for {resource.plural}, and must have names "
+                    "separated by dots, as in 'spec.nodeName', without list indices and wildcards"
+                )
+
+
+def _resource_problems(resource: Resource) -> Iterator[str]:
+    """Of a kind that is not served nothing is known here: the scheduler waits for its definition."""
+    told = f"its attribute watched names {resource!r}"
+    if not isinstance(resource.group, str) or (resource.group and is_dns1123_subdomain(resource.group)):
+        yield f"{told}: group must be the name of an API group, as 'apps' or 'example.com', or empty for the core group"
+    if not isinstance(resource.version, str) or _VERSION.fullmatch(resource.version) is None:
+        yield f"{told}: version must be a version of the group, as 'v1' or 'v1beta2'"
+    if not isinstance(resource.plural, str) or _PLURAL.fullmatch(resource.plural) is None:
+        yield f"{told}: plural must be the lower-case plural of the kind without a subresource, as 'configmaps'"
+    if not isinstance(resource.namespaced, bool):
+        yield f"{told}: namespaced must be True or False"
+    if resource.group == "" and resource.plural in _IN_THE_MATRIX:
+        yield (
+            f"{told}: {resource.plural} cannot be watched by a plugin, which is not told of them one by one; it finds "
+            "them in the node matrix, and waits for their events by wakers"
+        )
 
 
 def _are_texts(value: Any) -> bool:

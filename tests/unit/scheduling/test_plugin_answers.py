@@ -535,3 +535,17 @@ def test_a_plugin_that_serves_pre_score_alone_is_asked_about_pods_of_a_known_sha
     world.step()
     assert world.binds.keys() == {"p", "q", "r"}
     assert asked == ["p", "r"]
+
+
+def test_a_plugin_that_reads_whole_objects_gets_them_beside_one_that_reads_some_fields() -> None:
+    def watching(name: str, *fields: str) -> Any:
+        members = {"watched": {CONFIG_MAPS: fields}, "applied": heard, "removed": heard, "pre_enqueue": lambda *_: None}
+        return type(name, (), {"name": name, **members})()
+
+    def heard(*args: Any) -> Any:
+        return ()
+
+    some = World(watching("A", "data"), watching("B", "metadata.labels"))
+    assert some.scheduler.cluster.watched()[CONFIG_MAPS] == {"data", "metadata.labels"}
+    whole = World(watching("A", "data"), watching("B"))
+    assert whole.scheduler.cluster.watched()[CONFIG_MAPS] == frozenset()

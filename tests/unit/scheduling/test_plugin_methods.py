@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from headgate.kube.resource import CONFIG_MAPS
+from headgate.kube.resource import CONFIG_MAPS, NODES, PODS, Resource
 from headgate.scheduling.cluster import Cluster
 from headgate.scheduling.contract import READS_NODE
 from headgate.scheduling.plugin_methods import problems
@@ -140,3 +140,44 @@ def test_a_plugin_that_watches_must_hear_of_changes_and_removals() -> None:
     assert "it has watched but no applied" in found
     assert "it has watched but no removed" in found
     assert any("has 'data' for configmaps, and must have a tuple of fields" in each for each in found)
+
+
+def heard(self: Any, *args: Any) -> Any:
+    return ()
+
+
+def watching(resource: Any, *fields: Any) -> list[str]:
+    return problems(a_plugin(watched={resource: fields}, applied=heard, removed=heard), "Wrong")
+
+
+@pytest.mark.parametrize(
+    ("resource", "expected"),
+    [
+        (PODS, "pods cannot be watched by a plugin"),
+        (NODES, "nodes cannot be watched by a plugin"),
+        (Resource("", "v2", "pods", namespaced=True), "pods cannot be watched by a plugin"),
+        (Resource("", "v1", "ConfigMap", namespaced=True), "plural must be the lower-case plural"),
+        (Resource("apps", "v1", "deployments/status", namespaced=True), "plural must be the lower-case plural"),
+        (Resource("", "v1", "", namespaced=True), "plural must be the lower-case plural"),
+        (Resource("apps/v1", "v1", "deployments", namespaced=True), "group must be the name of an API group"),
+        (Resource("", "", "configmaps", namespaced=True), "version must be a version"),
+        (Resource("batch", "batch/v1", "jobs", namespaced=True), "version must be a version"),
+        (Resource("batch", "v1", "jobs", namespaced="yes"), "namespaced must be True or False"),  # type: ignore[arg-type]  # the very thing that is tested
+    ],
+    ids=str,
+)
+def test_a_kind_that_cannot_be_watched_is_refused(resource: Resource, expected: str) -> None:
+    (problem,) = watching(resource)
+    assert expected in problem
+    assert repr(resource) in problem
+
+
+@pytest.mark.parametrize("field", ["", ".", "spec.", ".spec", "spec..a", "spec.items[0].name", "spec.*", "a b"])
+def test_a_field_that_cannot_be_picked_is_refused(field: str) -> None:
+    (problem,) = watching(CONFIG_MAPS, field)
+    assert f"has the field {field!r} for configmaps" in problem
+
+
+def test_kinds_of_others_and_their_fields_may_be_watched() -> None:
+    assert watching(Resource("example.com", "v1beta2", "foo-bars", namespaced=False), "spec", "status.x-y_z") == []
+    assert watching(Resource("metrics.k8s.io", "v1", "nodes", namespaced=False)) == []
