@@ -60,6 +60,10 @@ class Columns:
                 self.free = _grown(self.free, 2 * found, self.capacity)
         return found
 
+    def has(self, resource: str) -> bool:
+        """Whether a node or a pod has named the resource."""
+        return resource in self._column_of
+
     def indices(self, resources: Iterable[str]) -> Indices:
         return np.array([self.column(each) for each in resources], np.intp)
 

@@ -1,8 +1,8 @@
 """HoldUntil: a PreEnqueue plugin for Headgate that holds a pod until the date in an annotation.
 
 A pod with ``example.com/hold-until: "2027-01-01T06:00:00Z"`` is not tried before that moment. Until then it costs
-nothing: the scheduler is told when to ask again. A pod without the annotation is none of our business; one whose date
-cannot be read is held, with a reason, until somebody mends it.
+nothing: the scheduler is told when to ask again. A pod without the annotation is not held. A pod whose date cannot be
+read is held, with a reason, until the annotation is corrected.
 """
 
 from __future__ import annotations
@@ -12,9 +12,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from headgate.scheduling.contract import Rejection
-from headgate.scheduling.events import own_update
-from headgate.scheduling.podlike import PodLike
+from headgate.plugins import PodLike, Rejection, own_update
 
 ANNOTATION = "example.com/hold-until"
 
@@ -23,7 +21,7 @@ class HoldUntil:
     name = "HoldUntil"
 
     def __init__(self, args: Mapping[str, Any], now_s: Callable[[], float] = time.time) -> None:
-        """``args`` are those of ``pluginConfig``; whatever is wrong with them is raised, and shown to the user."""
+        """``args`` are those of ``pluginConfig``. An exception is shown to the user by ``headgate config check``."""
         unknown = sorted(args.keys() - {"annotation"})
         if unknown:
             raise ValueError(f"unknown argument {unknown[0]!r}; there is only 'annotation'")
@@ -37,7 +35,7 @@ class HoldUntil:
             return None
         moment_s = read_date(date)
         if moment_s is None:
-            # Only a change of the pod can help, so there is no use in looking again for its own sake.
+            # Only a change of the pod can help, so there is no point in asking again after some time.
             return Rejection(self.name, f"{self.annotation}: {date!r} is not a date", own_update(), expires=False)
         wait_s = moment_s - self._now_s()
         if wait_s <= 0:

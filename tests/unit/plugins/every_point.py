@@ -1,0 +1,249 @@
+"""Plugins of another package that serve every extension point and import nothing of Headgate but its interface."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from headgate.plugins import (
+    ADD,
+    ASSIGNED_POD,
+    DELETE,
+    NODE,
+    NODE_LABEL,
+    READS_NODE,
+    READS_PODS,
+    SKIP,
+    Binding,
+    Change,
+    Event,
+    Ground,
+    Ints,
+    Mask,
+    NodeMatrix,
+    Nominated,
+    NoWay,
+    Only,
+    Pending,
+    Pod,
+    PodLike,
+    Reads,
+    Reason,
+    Refusal,
+    Rejection,
+    Resource,
+    Rows,
+    Shape,
+    Skip,
+    State,
+    Unplaced,
+    Wait,
+    Waker,
+    Write,
+    allocatable,
+    asked_rows,
+    free,
+    label_values,
+    named,
+    nodes_at,
+    on,
+    on_one,
+    own_update,
+)
+
+WINDOWS: Final = Resource("example.com", "v1", "windows", namespaced=False)
+RACK: Final = "example.com/rack"
+POWERED: Final = "example.com/powered"
+
+
+class Admission:
+    """``preEnqueue`` and ``watched``: a pod that names a window in an annotation waits until there is one."""
+
+    name = "Admission"
+    annotations = ("example.com/window",)
+    watched: Final = {WINDOWS: ("metadata.labels",)}
+
+    def __init__(self) -> None:
+        self.windows: set[str] = set()
+
+    def applied(self, resource: Resource, wire: Mapping[str, Any], /) -> Iterable[Event]:
+        name = wire["metadata"]["name"]
+        self.windows.add(name)
+        yield Event(named(resource), ADD, new=wire, subjects=(name,))
+
+    def removed(self, resource: Resource, namespace: str, name: str, /) -> Iterable[Event]:
+        self.windows.discard(name)
+        return [Event(named(resource), DELETE, subjects=(name,))]
+
+    def pre_enqueue(self, pod: PodLike, /) -> Rejection | None:
+        window = pod.annotations.get(self.annotations[0])
+        if window is None or window in self.windows:
+            return None
+        wakers = (*on_one(named(WINDOWS), window, ADD), *own_update())
+        return Rejection(self.name, f"window {window} is not open", wakers, expires=False)
+
+
+class Order:
+    """``queueSort``: by name, which stands for any order."""
+
+    name = "Order"
+
+    def order_key(self, pod: PodLike, since_s: float, /) -> tuple[Any, ...]:
+        return -pod.priority, pod.name
+
+
+class Racks:
+    """``preFilter``, ``filter``, ``preScore``, ``score``, ``normalize``: pods with a label for a rack go there, to the
+    node with the most free CPU, and only to nodes that are powered."""
+
+    name = "Racks"
+    reads: Final[Reads] = READS_PODS
+
+    def key(self, pod: Pod, /) -> Hashable:
+        return pod.labels.get(RACK)
+
+    def stamp(self, shape: Shape, matrix: NodeMatrix, /) -> Hashable:
+        return matrix.count
+
+    def pre_filter(self, pod: Pod, matrix: NodeMatrix, /) -> Skip | Refusal | Only | State:
+        rack = pod.labels.get(RACK)
+        if rack is None:
+            return SKIP
+        if rack == "none":
+            return Refusal(Reason("there is no such rack", unresolvable=True))
+        found = [node for node in nodes_at(matrix, None) if node is not None]
+        if rack == "only":
+            return Only(frozenset(node.name for node in found if RACK in node.labels))
+        return Racked(rack)
+
+    def filter(self, shape: Shape, matrix: NodeMatrix, rows: Rows | None, state: State, /) -> Ints | None:
+        if state is None:
+            return None
+        racks = label_values(matrix, RACK, rows)
+        powered = label_values(matrix, POWERED, rows)
+        other = np.array([rack != state.rack for rack in racks], np.int64)
+        off = np.array([value != "true" for value in powered], np.int64)
+        return other + 2 * off
+
+    def reasons(self, shape: Shape, /) -> Sequence[Reason]:
+        return Reason("node(s) are in another rack", unresolvable=True), Reason("node(s) are not powered")
+
+    def wakers(self, shape: Shape, /) -> tuple[Waker, ...]:
+        return on(NODE, ADD, NODE_LABEL)
+
+    def pre_score(self, pod: Pod, matrix: NodeMatrix, /) -> Skip | State:
+        return Racked("")
+
+    def score(self, shape: Shape, matrix: NodeMatrix, rows: Rows | None, state: State, /) -> Ints:
+        whole = np.maximum(allocatable(matrix, "cpu", rows), 1)
+        assert len(asked_rows(matrix, rows)) == len(whole)
+        result: Ints = free(matrix, "cpu", rows) * 1000 // whole
+        return result
+
+    def scale(self, feasible: Ints, /) -> Hashable:
+        return int(feasible.max(initial=0))
+
+    def normalize(self, raw: Ints, scale: Any, /) -> Ints:
+        result: Ints = np.clip(raw * 100 // max(scale, 1), 0, 100)
+        return result
+
+
+class Racked:
+    """The state of a question; carried along with changes, and told which nodes are feasible."""
+
+    def __init__(self, rack: str) -> None:
+        self.rack = rack
+        self.followed = 0
+        self.feasible = 0
+
+    def follow(self, change: Change, /) -> Iterable[int] | None:
+        self.followed += 1
+        return (change.row,)
+
+    def see(self, mask: Mask, /) -> bool:
+        self.feasible = int(mask.sum())
+        return False
+
+
+class Evicts:
+    """``postFilter``: takes the first pod of lower priority off a node where the pod fits then."""
+
+    name = "Evicts"
+
+    def post_filter(self, pod: Pod, unplaced: Unplaced, ground: Ground, /) -> Nominated | NoWay | str:
+        if not unplaced.resolvable:
+            return "no pod has to go"
+        for name in unplaced.resolvable:
+            row = ground.matrix.row_of(name)
+            assert row is not None
+            for victim in ground.matrix.pods_on(row).values():
+                with ground.trial(pod, row) as trial:
+                    trial.take(victim)
+                    if victim.priority < pod.priority and not trial.reasons():
+                        return Nominated(name, (victim,))
+        return NoWay("no pod of lower priority helps")
+
+
+class Licences:
+    """``reserve``, ``permit``, ``preBind``, ``bind``, ``postBind``: pods with a licence go in pairs, and the node is
+    told before the binding and after it."""
+
+    name = "Licences"
+    timeout_s = 60.0
+
+    def __init__(self) -> None:
+        self.reserved: dict[str, str] = {}
+        self.held: list[Pod] = []
+        self.to_release: dict[str, Rejection | None] = {}
+        self.ready: set[str] = set()
+
+    def reserve(self, pod: Pod, node_name: str, /) -> Rejection | None:
+        if pod.labels.get("licence") == "none":
+            return Rejection(self.name, "there is no licence", on(ASSIGNED_POD, DELETE))
+        self.reserved[pod.uid] = node_name
+        return None
+
+    def unreserve(self, pod: Pod, node_name: str, /) -> None:
+        self.reserved.pop(pod.uid, None)
+
+    def permit(self, pod: Pod, node_name: str, /) -> Rejection | Wait | None:
+        if pod.labels.get("licence") != "pair":
+            return None
+        self.held.append(pod)
+        if len(self.held) == 2:
+            self.to_release = dict.fromkeys((each.uid for each in self.held), None)
+        return Wait(30.0)
+
+    def released(self) -> Mapping[str, Rejection | None]:
+        found, self.to_release = self.to_release, {}
+        return found
+
+    def pre_bind(self, pod: Pod, node_name: str, /) -> Sequence[Write] | Rejection:
+        return [self._marked(pod, node_name, "reserved")] if "licence" in pod.labels else []
+
+    def awaited(self, pod: Pod, node_name: str, /) -> Pending | str | None:
+        if pod.labels.get("licence") != "slow" or pod.uid in self.ready:
+            return None
+        return Pending(on(named(WINDOWS), ADD))
+
+    def bind(self, pod: Pod, node_name: str, /) -> Binding | Write | None:
+        return Binding(pod, node_name) if "licence" in pod.labels else None
+
+    def post_bind(self, pod: Pod, node_name: str, /) -> Sequence[Write]:
+        return [self._marked(pod, node_name, "bound")] if "licence" in pod.labels else []
+
+    def _marked(self, pod: Pod, node_name: str, value: str) -> Write:
+        body = {"metadata": {"annotations": {"example.com/licence": value}}}
+        return Write(Resource("", "v1", "pods", namespaced=True), pod.namespace, pod.name, pod.uid, body)
+
+
+class Cheap:
+    """``score`` alone, of nodes alone: 0 to 100 as it stands."""
+
+    name = "Cheap"
+    reads: Final[Reads] = READS_NODE
+
+    def score(self, shape: Shape, matrix: NodeMatrix, rows: Rows | None, state: State, /) -> Ints:
+        return np.zeros(len(asked_rows(matrix, rows)), np.int64)

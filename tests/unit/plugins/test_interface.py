@@ -1,0 +1,235 @@
+"""``headgate.plugins`` is all that a plugin of another package has to import."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import headgate.plugins
+from headgate.plugins import (
+    Awaits,
+    Bind,
+    Filter,
+    Follows,
+    Keyed,
+    Normalize,
+    Permit,
+    PostBind,
+    PostFilter,
+    PreBind,
+    PreEnqueue,
+    PreFilter,
+    PreScore,
+    QueueSort,
+    Releases,
+    Reserve,
+    Score,
+    SeesFeasible,
+    Stamped,
+    Wakes,
+    Watches,
+)
+from headgate.plugins.testing import VirtualScheduler, a_node, a_pod
+from headgate.scheduling import plugin_methods
+from headgate.scheduling.cluster import Cluster
+from headgate.scheduling.configuration.parsing import parse_configuration
+from headgate.scheduling.configuration.registry import METHODS, points_served
+from headgate.scheduling.configuration.values import Configuration
+from headgate.scheduling.profile import MAKERS
+from unit.plugins import every_point
+from unit.plugins.every_point import POWERED, RACK, WINDOWS, Admission, Cheap, Evicts, Licences, Order, Racked, Racks
+
+ROOT = Path(__file__).parents[3]
+FOREIGN = [Path(every_point.__file__), *sorted((ROOT / "examples" / "plugins").rglob("*.py"))]
+ONE = {"cpu": "1"}
+PUBLIC = {"headgate.plugins", "headgate.plugins.testing"}
+
+# The type checker compares each plugin with the protocol that the interface exports.
+PRE_ENQUEUE: PreEnqueue = Admission()
+WATCHES: Watches = Admission()
+QUEUE_SORT: QueueSort = Order()
+PRE_FILTER: PreFilter = Racks()
+FILTER: Filter = Racks()
+PRE_SCORE: PreScore = Racks()
+SCORE: Score = Racks()
+NORMALIZE: Normalize = Racks()
+KEYED: Keyed = Racks()
+STAMPED: Stamped = Racks()
+WAKES: Wakes = Racks()
+FOLLOWS: Follows = Racked("")
+SEES_FEASIBLE: SeesFeasible = Racked("")
+POST_FILTER: PostFilter = Evicts()
+RESERVE: Reserve = Licences()
+PERMIT: Permit = Licences()
+RELEASES: Releases = Licences()
+PRE_BIND: PreBind = Licences()
+AWAITS: Awaits = Licences()
+BIND: Bind = Licences()
+POST_BIND: PostBind = Licences()
+
+
+def every_plugin() -> list[Any]:
+    return [Admission(), Order(), Racks(), Evicts(), Licences(), Cheap()]
+
+
+def scheduler(*plugins: Any) -> VirtualScheduler:
+    used = plugins or every_plugin()
+    replaced = {"PrioritySort": Order, "DefaultPreemption": Evicts}
+    disabled = [name for name, other in replaced.items() if any(isinstance(each, other) for each in used)]
+    made = VirtualScheduler(*used, disabled=disabled)
+    made.apply_node(
+        a_node("node-a", labels={RACK: "r1", POWERED: "true"}, cpu="4"),
+        a_node("node-b", labels={RACK: "r2", POWERED: "true"}, cpu="8"),
+        a_node("node-c", cpu="2"),
+    )
+    return made
+
+
+def imported(path: Path) -> set[str]:
+    """The modules of Headgate that a file imports."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom):
+            found.add(node.module or "")
+        elif isinstance(node, ast.Import):
+            found.update(each.name for each in node.names)
+    return {name for name in found if name.split(".")[0] == "headgate"}
+
+
+@pytest.mark.parametrize("path", FOREIGN, ids=lambda path: path.name)
+def test_plugins_of_others_import_nothing_but_the_interface(path: Path) -> None:
+    assert imported(path) <= PUBLIC
+
+
+def test_every_name_of_the_interface_is_there_and_listed_once() -> None:
+    names = headgate.plugins.__all__
+    assert len(set(names)) == len(names)
+    assert [name for name in names if not hasattr(headgate.plugins, name)] == []
+
+
+def test_the_plugins_here_serve_every_extension_point() -> None:
+    served = {point for each in every_plugin() for point in points_served(each)}
+    assert served == METHODS.keys()
+    methods = {name for each in every_plugin() for name in dir(each)}
+    assert methods >= plugin_methods.METHODS
+
+
+def test_a_watched_object_releases_the_pods_that_wait_for_it_alone() -> None:
+    made = scheduler()
+    made.apply_pod(a_pod("day", annotations={"example.com/window": "day"}), a_pod("night", requests=ONE))
+    made.advance(5)
+    assert (made.node_of("day"), made.node_of("night")) == (None, "node-b")
+    assert made.events("day") == ['PreEnqueueRejected: PreEnqueue plugin "Admission": window day is not open']
+    made.apply(WINDOWS, {"metadata": {"name": "other"}})
+    made.run()
+    assert made.node_of("day") is None
+    made.apply(WINDOWS, {"metadata": {"name": "day"}})
+    made.run()
+    assert made.node_of("day") is not None
+    made.delete(WINDOWS, "day")
+
+
+def test_a_filter_refuses_nodes_with_its_reasons_and_its_wakers_bring_the_pod_back() -> None:
+    made = scheduler()
+    made.apply_pod(a_pod("p", labels={RACK: "r3"}))
+    made.advance(5)
+    condition = made.condition("p")
+    assert condition is not None
+    assert condition["message"].startswith(
+        "0/3 nodes are available: 1 node(s) are not powered, 3 node(s) are in another rack."
+    )
+    made.apply_node(a_node("node-d", labels={RACK: "r3", POWERED: "true"}))
+    made.advance(20)
+    assert made.node_of("p") == "node-d"
+
+
+@pytest.mark.parametrize(("rack", "node"), [("r1", "node-a"), ("r2", "node-b"), ("only", "node-b"), ("none", None)])
+def test_each_answer_of_pre_filter_counts(rack: str, node: str | None) -> None:
+    made = scheduler()
+    made.apply_pod(a_pod("p", labels={RACK: rack}, requests=ONE))
+    made.advance(5)
+    assert made.node_of("p") == node
+
+
+def test_a_post_filter_names_a_victim_and_the_pod_gets_its_room() -> None:
+    made = scheduler()
+    made.apply_pod(*(a_pod(f"low{i}", requests={"cpu": cpu}) for i, cpu in enumerate(("8", "4", "2"))))
+    made.run()
+    made.apply_pod(a_pod("high", requests={"cpu": "3"}, priority=10, labels={RACK: "r1"}))
+    made.advance(60)
+    assert (made.preempted, made.node_of("high")) == (["default/low1"], "node-a")
+
+
+def test_permit_holds_pods_until_they_are_released_and_writes_surround_the_binding() -> None:
+    made = scheduler()
+    made.apply_pod(a_pod("first", labels={"licence": "pair"}))
+    made.advance(5)
+    assert made.node_of("first") is None
+    made.apply_pod(a_pod("second", labels={"licence": "pair"}))
+    made.run()
+    assert made.node_of("first") is not None
+    assert made.node_of("second") is not None
+    values = [each.body["metadata"]["annotations"]["example.com/licence"] for each in made.writes]
+    assert sorted(values) == ["bound", "bound", "reserved", "reserved"]
+
+
+def test_a_pod_that_is_held_by_permit_for_too_long_is_unreserved() -> None:
+    licences = Licences()
+    made = scheduler(licences)
+    made.apply_pod(a_pod("first", labels={"licence": "pair"}))
+    made.run()
+    assert licences.reserved
+    made.advance(30.5)
+    assert any("timed out waiting on permit" in each for each in made.events("first"))
+
+
+def test_a_rejection_of_reserve_reaches_the_condition() -> None:
+    made = scheduler()
+    made.apply_pod(a_pod("p", labels={"licence": "none"}))
+    made.advance(1)
+    condition = made.condition("p")
+    assert condition is not None
+    assert "there is no licence" in condition["message"]
+
+
+def test_what_a_binding_waits_for_is_asked_again_after_its_waker() -> None:
+    licences = Licences()
+    made = scheduler(licences, Admission())
+    made.apply_pod(a_pod("p", labels={"licence": "slow"}, requests=ONE))
+    made.advance(5)
+    assert made.node_of("p") is None
+    licences.ready.add("uid-default-p")
+    made.apply(WINDOWS, {"metadata": {"name": "any"}})
+    made.run()
+    assert made.node_of("p") == "node-b"
+
+
+def test_the_queue_is_ordered_by_the_plugin() -> None:
+    made = VirtualScheduler(Order(), disabled=["PrioritySort"])
+    made.apply_node(a_node("node-a", pods="1"))
+    made.apply_pod(a_pod("b"), a_pod("a"))
+    made.run()
+    assert (made.node_of("a"), made.node_of("b")) == ("node-a", None)
+
+
+def test_a_plugin_that_config_check_refuses_is_refused_in_tests_as_well() -> None:
+    class Late:
+        name = "Late"
+
+        async def pre_enqueue(self, pod: Any) -> None: ...
+
+    with pytest.raises(ValueError, match="plugin Late: pre_enqueue is async"):
+        VirtualScheduler(Late())
+
+
+def test_built_in_plugins_keep_the_contract_of_plugins_of_others() -> None:
+    read = parse_configuration({"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"})
+    assert isinstance(read, Configuration)
+    args, cluster = read.profiles[0].args, Cluster()
+    made = {name: MAKERS[name](args.get(name), cluster) for name in read.profiles[0].plugins()}
+    assert len(made) > 15
+    problems = {name: plugin_methods.problems(each, name) for name, each in made.items()}
+    assert {name: found for name, found in problems.items() if found} == {}
