@@ -1,8 +1,8 @@
 """Reads the node matrix for ``filter`` and ``score``: one value per row that the plugin is asked about.
 
 ``rows`` is what the scheduler passes: an array of row numbers, or ``None`` for all rows in use. Everything returned
-here is a copy, so a plugin may compute in place. A row may hold no node (``nodes_at`` has ``None`` there); what a plugin
-says about such a row is ignored.
+here is a copy, so a plugin may compute in place. A row may hold no node (``nodes_at`` has ``None`` there): what a
+plugin says about such a row is ignored.
 """
 
 from __future__ import annotations
