@@ -40,6 +40,7 @@ CASES = {
     "headgate explain job train -n team-a": Case(READER, "explain job train -n team-a"),
     "headgate explain pod NAME -n NS": Case(READER, "explain pod of-kueue -n default"),
     "headgate explain pod large -n teams": Case(READER, "explain pod large -n teams"),
+    "headgate explain pod nightly": Case(READER, "explain pod unschedulable"),
     "headgate explain pod pod-3": Case(READER, "explain pod unschedulable"),
     "headgate explain pod spark-pi-exec-5": Case(READER, "explain pod gated"),
     "headgate gates lift NAME -l SELECTOR": Case(GATES, "gates lift example.com/other -l lift=me"),

@@ -10,12 +10,16 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from headgate.cli.autoscalers import make_autoscaler
 from headgate.cli.controllers import USER_AGENT, keep_controlling, keep_jobs, keep_quota
 from headgate.cli.plan import SCHEDULERS, Plan, UpProblem
-from headgate.cli.scheduler import default_configuration, installed_plugins, maker
+from headgate.cli.plugins import Found
+from headgate.cli.scheduler import configuration_of, default_configuration, installed_plugins, maker
 from headgate.cli.server import Served, keep
 from headgate.control.scheduler.shell import keep_scheduling
 from headgate.kube.features import without_pods
@@ -25,6 +29,7 @@ from headgate.nodes.models.shell import Autoscaler
 from headgate.nodes.options import RESOURCES, Options
 from headgate.nodes.shell import Fleet
 from headgate.nodes.template import Template, make_nodes
+from headgate.scheduling.configuration.values import Configuration
 
 Start = Callable[[Plan, Served, contextlib.AsyncExitStack], Awaitable[None]]
 
@@ -80,12 +85,27 @@ async def _start_jobs(plan: Plan, served: Served, stack: contextlib.AsyncExitSta
 
 async def _start_scheduler(plan: Plan, served: Served, stack: contextlib.AsyncExitStack) -> None:
     found = installed_plugins(_log.warning)
-    configuration = default_configuration(SCHEDULERS, found)
+    configuration = _configuration(plan.scheduler_config, found)
     make = maker(configuration, found, plan.features, all_wait=plan.all_wait, gated_events=plan.gated_events)
     if isinstance(make, str):
         raise UpProblem(make)
     transport, board = served.client("headgate-scheduler"), served.meters.board
     keep(stack, keep_scheduling(make, transport, board=board, makes_groups=plan.makes_groups))
+
+
+def _configuration(file: Path | None, found: Found) -> Configuration:
+    """The profiles of the file, and of those that run by default the ones it does not name."""
+    standard = default_configuration(SCHEDULERS, found)
+    if file is None:
+        return standard
+    read = configuration_of(file, found, ("headgate",))
+    if isinstance(read, str):
+        raise UpProblem(read)
+    for remark in read.remarks:
+        _log.warning("%s: %s", file, remark)
+    named = {profile.name for profile in read.profiles}
+    others = (profile for profile in standard.profiles if profile.name not in named)
+    return msgspec.structs.replace(read, profiles=(*read.profiles, *others))
 
 
 _STARTS: Final[dict[str, Start]] = {

@@ -10,6 +10,7 @@ import click
 from headgate.capacity.settings import Plugin, Settings
 from headgate.cli.logs import log_options
 from headgate.cli.plugins import Found, find_plugins
+from headgate.cli.scheduler import built
 from headgate.cli.scheduler_config import Wrong, read_configuration
 from headgate.kube.errors import FieldErrors, invalid
 from headgate.scheduling import plugin_methods
@@ -77,10 +78,10 @@ def _wrong_foreign_plugins(configuration: Configuration, found: Found) -> FieldE
             if not isinstance(args, ForeignArgs):
                 continue
             try:
-                plugin = found.builders[name](args.given)
-            except Exception as error:  # whatever a stranger's class does with arguments that it does not like
+                plugin = built(found.builders[name], args.given)
+            except ValueError as error:
                 at = f"profiles[{i}].pluginConfig[{name}].args"
-                errors.append(invalid(at, dict(args.given), str(error) or type(error).__name__))
+                errors.append(invalid(at, dict(args.given), str(error)))
                 continue
             at = f"profiles[{i}].plugins[{name}]"
             errors += [invalid(at, found.registry[name].origin, each) for each in plugin_methods.problems(plugin, name)]

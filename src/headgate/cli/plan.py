@@ -51,6 +51,8 @@ class Plan(msgspec.Struct, frozen=True):
     patience: Patience = Patience()
     jobs: JobSettings = DEFAULT
     metrics_at: tuple[str, int] | None = None
+    scheduler_config: Path | None = None
+    """Profiles of the scheduler that run besides those it has by default, or in place of those of the same name."""
 
     @classmethod
     def parse(
@@ -76,6 +78,7 @@ class Plan(msgspec.Struct, frozen=True):
         node_grace: str = "50s",
         jobs: JobSettings = DEFAULT,
         metrics_listen: str = "",
+        scheduler_config: Path | None = None,
     ) -> Plan | str:
         """A plan from what was typed, or what is wrong with it."""
         address = parse_address("--listen", listen, "127.0.0.1:6443")
@@ -92,6 +95,8 @@ class Plan(msgspec.Struct, frozen=True):
             return "--components must name apiserver: nothing else runs without it"
         if autoscaler and "nodes" not in chosen:
             return "--autoscaler needs nodes among the --components: they run the machines that it buys"
+        if scheduler_config is not None and "scheduler" not in chosen:
+            return "--config needs scheduler among the --components: it says what the scheduler runs"
         resources = dict(node_resources)
         for text in further_resources:
             name, equals, amount = text.partition("=")
@@ -133,4 +138,5 @@ class Plan(msgspec.Struct, frozen=True):
             patience=patience_of(grace_ns / 1e9),
             jobs=jobs,
             metrics_at=metrics_at,
+            scheduler_config=scheduler_config,
         )

@@ -8,6 +8,8 @@ configuration. docs/plugins.md builds one step by step.
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final
@@ -15,8 +17,10 @@ from typing import Any, Final
 import msgspec
 
 from headgate.scheduling.configuration.registry import Entry, Registry, points_served, with_plugins
+from headgate.scheduling.plugin_answers import described
 
 GROUP: Final = "headgate.plugins"
+_NAME: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 Build = Callable[[Mapping[str, Any]], Any]
 
 
@@ -33,7 +37,15 @@ def find_plugins(registered: Iterable[EntryPoint] | None = None) -> Found:
     entries: list[Entry] = []
     builders: dict[str, Build] = {}
     problems: list[str] = []
-    for each in sorted(entry_points(group=GROUP) if registered is None else registered, key=lambda each: each.name):
+    every = sorted(entry_points(group=GROUP) if registered is None else registered, key=lambda each: each.name)
+    times = Counter(each.name for each in every)
+    for each in every:
+        if times[each.name] > 1:
+            # Which of them is found first depends on where the packages are installed: none is used.
+            problems.append(
+                f"plugin {each.name} of {_origin(each)} has the name of one of another package: uninstall one of them"
+            )
+            continue
         loaded = _load(each)
         if isinstance(loaded, str):
             problems.append(loaded)
@@ -50,13 +62,21 @@ def find_plugins(registered: Iterable[EntryPoint] | None = None) -> Found:
     return Found(registry, builders, tuple(problems))
 
 
+def _origin(registered: EntryPoint) -> str:
+    return registered.dist.name if registered.dist is not None else registered.module
+
+
 def _load(registered: EntryPoint) -> tuple[Entry, Build] | str:
-    origin = registered.dist.name if registered.dist is not None else registered.module
+    origin = _origin(registered)
+    if _NAME.fullmatch(registered.name) is None:
+        return f"plugin {registered.name!r} of {origin}: a name has up to 63 letters, digits, '-', '_' and '.'"
     try:
         build = registered.load()
-    except Exception as error:  # whatever a stranger's module does while it is imported
-        return f"plugin {registered.name} of {origin} cannot be loaded: {type(error).__name__}: {error}"
-    points = points_served(build)
+        points = points_served(build)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # whatever the module does while it is imported, sys.exit included
+        return f"plugin {registered.name} of {origin} cannot be loaded: {described(error)}"
     if not points:
         return f"plugin {registered.name} of {origin} serves no extension point: {registered.value} has no such method"
     return Entry(registered.name, points, origin), build

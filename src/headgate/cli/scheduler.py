@@ -20,6 +20,7 @@ from headgate.scheduling.configuration.parsing import parse_configuration
 from headgate.scheduling.configuration.queue_profile import QUEUE_SCHEDULERS, queue_profile
 from headgate.scheduling.configuration.values import Configuration
 from headgate.scheduling.metrics import Metrics
+from headgate.scheduling.plugin_answers import printed
 from headgate.scheduling.plugins.scheduling_gates import SchedulingGates
 from headgate.scheduling.profile import MAKERS, Maker
 from headgate.scheduling.sampling import ALL
@@ -100,13 +101,23 @@ def _featured(configuration: Configuration, features: Features) -> Configuration
 
 def _foreign(name: str, build: Build) -> Maker:
     def made(args: Mapping[str, Any], cluster: Cluster) -> Any:
-        plugin = build(args)
+        plugin = built(build, args)
         found = plugin_methods.problems(plugin, name)
         if found:
             raise ValueError(f"plugin {name}: {'; '.join(found)}")
         return plugin
 
     return made
+
+
+def built(build: Build, args: Mapping[str, Any]) -> Any:
+    """A plugin of another package; whatever its constructor raises, sys.exit included, becomes a ``ValueError``."""
+    try:
+        return build(args)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise ValueError(printed(error) or type(error).__name__) from error
 
 
 def installed_plugins(complain: Complain) -> Found:

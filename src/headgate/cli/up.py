@@ -88,6 +88,14 @@ _DEFAULT_LISTEN: Final = "127.0.0.1:6443"
     default=None,
     help="Buy further nodes of that size when pods fit nowhere, as this autoscaler would. [default: none does]",
 )
+@click.option(
+    "--config",
+    "scheduler_config",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=None,
+    help="A KubeSchedulerConfiguration, or a volcano-scheduler.conf: its profiles run besides those of headgate,"
+    " volcano and default-scheduler, or in place of those of the same name.",
+)
 @feature_gates_option
 @gating_options
 @groups_option
@@ -158,6 +166,7 @@ def command(
     node_resources: tuple[str, ...],
     node_grace: str,
     autoscaler: str | None,
+    scheduler_config: Path | None,
     features: Features,
     gates_all: bool,
     trusted_users: tuple[str, ...],
@@ -209,6 +218,7 @@ def command(
         node_grace=node_grace,
         metrics_listen=metrics_listen,
         jobs=job_settings,
+        scheduler_config=scheduler_config,
     )
     if isinstance(plan, str):
         raise click.UsageError(plan)

@@ -41,4 +41,5 @@ def free(matrix: NodeMatrix, resource: str, rows: Rows | None) -> Ints:
 def _amounts(matrix: NodeMatrix, table: Ints, resource: str, rows: Rows | None) -> Ints:
     if not matrix.columns.has(resource):
         return np.zeros(matrix.size if rows is None else len(rows), np.int64)
-    return pick(table, matrix.columns.indices([resource]), rows, matrix.size)[0].copy()
+    found: Ints = pick(table, matrix.columns.indices([resource]), rows, matrix.size)[0]
+    return found.copy()

@@ -132,7 +132,8 @@ class VirtualScheduler:
 
     def node_of(self, name: str, namespace: str = "default") -> str | None:
         """The node that the pod is bound to; ``None`` if it waits."""
-        return self._pods[f"{namespace}/{name}"]["spec"].get("nodeName")
+        found: str | None = self._pods[f"{namespace}/{name}"]["spec"].get("nodeName")
+        return found
 
     def condition(self, name: str, namespace: str = "default") -> Object | None:
         """The condition ``PodScheduled`` of the pod, with ``reason`` and ``message``; ``None`` if it has none."""

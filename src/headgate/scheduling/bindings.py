@@ -160,7 +160,7 @@ class Bindings:
         """What a Permit plugin says of pods that it holds. If the answer as a whole is wrong, it failed all of them."""
         try:
             found = plugin_answers.released(plugin.released())
-        except Exception as broken:
+        except BaseException as broken:
             held = (uid for uid in self._permitting if plugin.name in self._ways[uid].holders)
             return dict.fromkeys(held, _failed(plugin, "released", broken))
         return {uid: _released(plugin, each) for uid, each in found.items()}
@@ -309,7 +309,7 @@ class Bindings:
             found = getattr(plugin, method)(way.pod, way.node_name)
             if not plugin_answers.is_built_in(plugin):
                 found = _checked(plugin.name, method, found, way)
-        except Exception as broken:
+        except BaseException as broken:
             found, status = _failed(plugin, method, broken), ERROR
         if began_s is not None:
             meter.end(began_s, UNSCHEDULABLE if isinstance(found, Rejection) and status is SUCCESS else status)
@@ -346,16 +346,16 @@ def _checked(plugin: str, method: str, found: Any, way: Way) -> Any:
 def _released(plugin: Any, found: Any) -> Rejection | None:
     try:
         return plugin_answers.rejection(found, plugin.name)
-    except Exception as broken:
+    except BaseException as broken:
         return _failed(plugin, "released", broken)
 
 
 def _timeout(plugin: Any) -> float | Failed:
     try:
         return plugin_answers.seconds(plugin.timeout_s, "timeout_s")
-    except Exception as broken:
+    except BaseException as broken:
         return _failed(plugin, "timeout_s", broken)
 
 
-def _failed(plugin: Any, method: str, broken: Exception) -> Failed:
-    return Failed(plugin.name, f'running plugin "{plugin.name}" ({method}): {type(broken).__name__}: {broken}')
+def _failed(plugin: Any, method: str, broken: BaseException) -> Failed:
+    return Failed(plugin.name, f'running plugin "{plugin.name}" ({method}): {plugin_answers.described(broken)}')

@@ -104,9 +104,8 @@ class Cluster:
                 continue
             try:
                 found += plugin_answers.happened(tell(part))
-            except Exception as broken:
+            except BaseException as broken:
                 name = getattr(part, "name", type(part).__name__)
-                self._report(
-                    f"plugin {name} failed on a change of {resource.plural}: {type(broken).__name__}: {broken}"
-                )
+                told = plugin_answers.described(broken)
+                self._report(f"plugin {name} failed on a change of {resource.plural}: {told}")
         return found

@@ -119,7 +119,7 @@ class Contending:
                 try:
                     with cycle.trial(pod, row) as trial:
                         found = select_victims(there, _Quota(room, trial), budgets)
-                except Exception:
+                except BaseException:
                     return None  # a plugin failed: it fails the pod's own attempt as well, which says so
                 if isinstance(found, Victims) and found.pods:
                     candidates[name] = found

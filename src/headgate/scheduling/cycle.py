@@ -111,7 +111,7 @@ class Cycle:
         elif outcome.rejections and not outcome.is_error and not pod.shape.problem:
             try:
                 outcome = wait(outcome) or self._look_for_a_way_out(pod, outcome)
-            except Exception as broken:
+            except BaseException as broken:
                 outcome = unplaced_by_error(broken)
         self._watch.end()
         return outcome
@@ -131,7 +131,7 @@ class Cycle:
             if isinstance(found, Question):
                 return self._decide_among_named(pod, found)
             return self._decide(pod, found)
-        except Exception as broken:
+        except BaseException as broken:
             if not isinstance(broken, PluginFailed):
                 # Whatever else a plugin breaks must not stop the pods that it has nothing to do with.
                 self._standings = OrderedDict((key, each) for key, each in self._standings.items() if each is not found)
@@ -153,7 +153,7 @@ class Cycle:
             try:
                 if found.refresh():
                     return found
-            except Exception:
+            except BaseException:
                 del self._standings[key]  # half caught up is not caught up
                 raise
             del self._standings[key]
@@ -337,9 +337,11 @@ class Cycle:
         plugin = self._by_name.get(name)
         if not isinstance(plugin, Wakes):
             return ()
+        if plugin_answers.is_built_in(plugin):
+            return plugin.wakers(shape)
         try:
             return plugin_answers.wakers(plugin.wakers(shape))
-        except Exception as broken:
+        except BaseException as broken:
             raise PluginFailed(name, "wakers", broken) from broken
 
     def _look_for_a_way_out(self, pod: Pod, unplaced: Unplaced) -> Unplaced:
@@ -355,7 +357,7 @@ class Cycle:
                 found = plugin_answers.post_filtered(each.post_filter(pod, unplaced, self))
                 if isinstance(found, Nominated) and self.matrix.row_of(found.node_name) is None:
                     raise plugin_answers.WrongAnswer(f"nominated {found.node_name!r}, which is not a node")
-            except Exception as broken:
+            except BaseException as broken:
                 found, status = str(PluginFailed(each.name, POST_FILTER, broken)), ERROR
             if began_s is not None:
                 meter.end(began_s, SUCCESS if isinstance(found, Nominated) else status)
@@ -371,8 +373,8 @@ class Cycle:
         return msgspec.structs.replace(unplaced, message=message, promise=promise)
 
 
-def unplaced_by_error(broken: Exception) -> Unplaced:
+def unplaced_by_error(broken: BaseException) -> Unplaced:
     """A plugin failed: the pod is tried again after a backoff, and its condition names the plugin."""
     if isinstance(broken, PluginFailed):
         return Unplaced(str(broken), (Rejection(broken.plugin, str(broken)),), is_error=True)
-    return Unplaced(f"scheduling failed: {broken!r}", is_error=True)
+    return Unplaced(f"scheduling failed: {plugin_answers.described(broken)}", is_error=True)

@@ -48,11 +48,13 @@ class Gatekeeper:
 def _verdict(plugin: PreEnqueue, meter: Meter, pod: PodLike) -> Rejection | None:
     began_s = meter.begin()
     try:
-        rejection = plugin_answers.rejection(plugin.pre_enqueue(pod), plugin.name)
+        rejection = plugin.pre_enqueue(pod)
+        if not plugin_answers.is_built_in(plugin):
+            rejection = plugin_answers.rejection(rejection, plugin.name)
         status = SUCCESS if rejection is None else _REFUSED
-    except Exception as error:
+    except BaseException as error:
         # Its own change may mend it; so may time, if the plugin was at fault.
-        rejection = Failed(plugin.name, f"{type(error).__name__}: {error}", events.own_update())
+        rejection = Failed(plugin.name, plugin_answers.described(error), events.own_update())
         status = ERROR
     if began_s is not None:
         meter.end(began_s, status)

@@ -7,6 +7,7 @@ others go on. All nodes together are ``scheduling/nodes.py``.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -54,12 +55,12 @@ def _read(wire: Mapping[str, Any]) -> Node | str:
     return Node(
         name=metadata["name"],
         uid=metadata.get("uid") or "",
-        labels=metadata.get("labels") or {},
+        labels=MappingProxyType(metadata.get("labels") or {}),  # plugins of others are given the node
         taints=tuple(
             {name: each.get(name) or "" for name in ("key", "value", "effect")} for each in spec.get("taints") or ()
         ),
         unschedulable=bool(spec.get("unschedulable")),
-        allocatable=allocatable,
+        allocatable=MappingProxyType(allocatable),
         images=tuple(
             Image(tuple(each.get("names") or ()), each.get("sizeBytes") or 0) for each in status.get("images") or ()
         ),

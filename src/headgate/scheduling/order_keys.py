@@ -10,14 +10,16 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
+import numpy as np
+
 from headgate.scheduling import events
 from headgate.scheduling.contract import Failed, QueueSort
-from headgate.scheduling.plugin_answers import WrongAnswer, is_built_in, wrong
+from headgate.scheduling.plugin_answers import WrongAnswer, described, is_built_in, wrong
 from headgate.scheduling.podlike import PodLike
 
 Kinds = tuple[Any, ...]
 
-_NO_ORDER: Final = vars(object)["__lt__"]
+_DEEPEST: Final = 8
 
 
 class OrderKeys:
@@ -46,25 +48,30 @@ class OrderKeys:
             known, self._kinds = self._kinds, self._kinds or kinds
             if known and not _agree(known, kinds):
                 raise WrongAnswer("returned a key whose elements have other types than those of earlier keys")
-        except Exception as broken:
-            return Failed(self._sort.name, f"{type(broken).__name__}: {broken}", events.own_update())
+        except BaseException as broken:
+            return Failed(self._sort.name, described(broken), events.own_update())
         return found
 
 
-def _kinds(key: tuple[Any, ...]) -> Kinds:
-    return tuple(_kind(each) for each in key)
+def _kinds(key: tuple[Any, ...], depth: int = 0) -> Kinds:
+    if depth > _DEEPEST:
+        raise WrongAnswer(f"returned a key with tuples inside each other, more than {_DEEPEST} deep")
+    return tuple(_kind(each, depth) for each in key)
 
 
-def _kind(element: Any) -> Any:
-    if isinstance(element, tuple):
-        return _kinds(element)
-    if isinstance(element, float) and math.isnan(element):
+def _kind(element: Any, depth: int) -> Any:
+    """Only of types whose comparison is known to give an answer. Two arrays, or two dates of which one has a zone,
+    raise when they are compared, which would be in the middle of the queue."""
+    if type(element) is tuple:
+        return _kinds(element, depth + 1)
+    if isinstance(element, float | np.floating) and math.isnan(element):
         raise WrongAnswer("returned a key with NaN")
-    if isinstance(element, int | float):
+    if isinstance(element, int | float | np.integer | np.floating):
         return float
-    if getattr(type(element), "__lt__", _NO_ORDER) is _NO_ORDER:
-        raise WrongAnswer(f"returned a key with an element of type {type(element).__name__}, which has no order")
-    return type(element)
+    for plain in (str, bytes):
+        if isinstance(element, plain):
+            return plain
+    raise WrongAnswer(f"returned a key with an element of type {type(element).__name__}: must be a number or a text")
 
 
 def _agree(one: Kinds, other: Kinds) -> bool:

@@ -14,8 +14,11 @@ from collections.abc import Collection, Hashable, Mapping, Sequence
 from functools import cache
 from typing import Any, Final
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 
+from headgate.kube.resource import Resource
 from headgate.scheduling import effects
 from headgate.scheduling.columns import Ints
 from headgate.scheduling.contract import (
@@ -38,7 +41,9 @@ from headgate.scheduling.pod import Pod
 from headgate.waiting.waker import Waker
 
 MAX_SCORE: Final = 100
+_LARGEST: Final = (1 << 63) - 1
 _LONGEST_VALUE: Final = 80
+_LONGEST_TEXT: Final = 4096
 _BUILT_IN: Final = "headgate."
 # Answers that are never a plugin's own data: verdicts of other points, and calls that did not run.
 _NEVER_A_STATE: Final = (bool, str, type, Rejection, Reason, Wait, Nominated, NoWay, Ends)
@@ -50,7 +55,8 @@ class WrongAnswer(TypeError):
 
 def is_built_in(plugin: object) -> bool:
     """Built-in plugins are covered by our own tests and type checks: what costs time is not checked."""
-    return _is_of_this_package(type(plugin))
+    of: Any = type(plugin)
+    return _is_of_this_package(of)
 
 
 @cache
@@ -73,12 +79,31 @@ def wrong(value: object, due: str) -> WrongAnswer:
 
 def _shown(value: object) -> str:
     try:
-        text = repr(value)
-    except Exception:
+        text = plain(repr(value), _LONGEST_VALUE)
+    except BaseException:
         text = "a value that cannot be shown"
-    if len(text) > _LONGEST_VALUE:
-        text = text[:_LONGEST_VALUE] + "..."
     return f"{text} ({type(value).__name__})"
+
+
+def printed(error: BaseException) -> str:
+    """The text of an exception that a plugin raised, whatever its ``__str__`` does."""
+    try:
+        return plain(str(error), _LONGEST_TEXT)
+    except BaseException:
+        return "the text of the exception cannot be shown"
+
+
+def described(error: BaseException) -> str:
+    """The same with its type."""
+    return f"{type(error).__name__}: {printed(error)}"
+
+
+def plain(text: str, longest: int = _LONGEST_TEXT) -> str:
+    """A text of a plugin as it can be written into an object: of bounded length, and with characters that UTF-8 has."""
+    text = str.__str__(text)  # of a subclass, its characters
+    if len(text) > longest:
+        text = text[:longest] + "..."
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 # Rejections and what they carry
@@ -109,7 +134,7 @@ def _rejection(value: Any, plugin: str, due: str) -> Rejection:
         raise wrong(value, due)
     if value.plugin != plugin:
         raise WrongAnswer(f"plugin of Rejection must be the plugin's own name, not {_shown(value.plugin)}")
-    _text(value.reason, "reason of Rejection")
+    reason = _text(value.reason, "reason of Rejection")
     wakers(value.wakers, "wakers of Rejection must be")
     for name in ("pending", "expires"):
         if not isinstance(getattr(value, name), bool):
@@ -119,7 +144,7 @@ def _rejection(value: Any, plugin: str, due: str) -> Rejection:
         raise WrongAnswer(
             f"look_again_s of Rejection must be None or a finite number of seconds above 0, not {_shown(again_s)}"
         )
-    return value
+    return value if reason == value.reason else replace(value, reason=reason)
 
 
 def wakers(value: Any, where: str = "") -> tuple[Waker, ...]:
@@ -127,13 +152,20 @@ def wakers(value: Any, where: str = "") -> tuple[Waker, ...]:
     due = "a tuple of Wakers"
     if not isinstance(value, tuple) or not all(isinstance(each, Waker) for each in value):
         raise WrongAnswer(f"{where} {due}, not {_shown(value)}") if where else wrong(value, due)
-    _hashed(value, "a tuple of Wakers with hashable topics and guards")
+    if not all(_is_topic(each.topic) and isinstance(each.own, bool) for each in value):
+        raise wrong(value, "a tuple of Wakers that on, on_one and own_update made")
+    _hashed(value, "a tuple of Wakers with hashable guards")
     return value
 
 
-def _text(value: Any, where: str) -> None:
+def _is_topic(topic: Any) -> bool:
+    return type(topic) is tuple and all(type(each) is str for each in topic)
+
+
+def _text(value: Any, where: str) -> str:
     if not isinstance(value, str):
         raise WrongAnswer(f"{where} must be a text, not {_shown(value)}")
+    return plain(value)
 
 
 def _is_seconds(value: Any) -> bool:
@@ -152,8 +184,7 @@ def seconds(value: Any, where: str) -> float:
 def pre_filtered(value: Any, *, has_filter: bool) -> Skip | Refusal | Only | State:
     """A state is of use only to the plugin's filter."""
     if isinstance(value, Refusal):
-        reason(value.reason, "reason of Refusal")
-        return value
+        return Refusal(reason(value.reason, "reason of Refusal"))
     if isinstance(value, Only):
         if not isinstance(value.names, frozenset | set) or not all(isinstance(each, str) for each in value.names):
             raise WrongAnswer(f"names of Only must be a frozenset of texts, not {_shown(value.names)}")
@@ -173,12 +204,13 @@ def state(value: Any, due: str = "None, SKIP", *, has_reader: bool) -> Skip | St
     return value
 
 
-def reason(value: Any, where: str) -> None:
+def reason(value: Any, where: str) -> Reason:
     if not isinstance(value, Reason):
         raise WrongAnswer(f"{where} must be a Reason, not {_shown(value)}")
-    _text(value.text, "text of Reason")
+    text = _text(value.text, "text of Reason")
     if not isinstance(value.unresolvable, bool):
         raise WrongAnswer(f"unresolvable of Reason must be True or False, not {_shown(value.unresolvable)}")
+    return value if text == value.text else Reason(text, value.unresolvable)
 
 
 def hashable(value: Any) -> Hashable:
@@ -191,7 +223,7 @@ def hashable(value: Any) -> Hashable:
 def _hashed(value: Any, due: str) -> Hashable:
     try:
         hash(value)
-    except Exception:
+    except BaseException:
         raise wrong(value, due) from None
     found: Hashable = value
     return found
@@ -222,16 +254,16 @@ def _integers(value: Any, count: int, also: str) -> Ints:
     if value.dtype.kind not in "iu" or value.shape != (count,):
         shape = "x".join(map(str, value.shape)) or "no"
         raise WrongAnswer(f"returned an array of {shape} elements of type {value.dtype} instead of {due}")
-    return value
+    if value.dtype.itemsize == np.int64().itemsize and value.dtype.kind == "u" and (value > _LARGEST).any():
+        raise WrongAnswer(f"returned an array with numbers above {_LARGEST} instead of {due}")
+    # Sums with weights do not fit into small integers. A copy, since the plugin may go on to use its array.
+    return value.astype(np.int64)
 
 
 def reasons(value: Any) -> Sequence[Reason]:
     if not isinstance(value, list | tuple):
         raise wrong(value, "a list or tuple of Reasons")
-    for each in value:
-        reason(each, "each of reasons")
-    found: Sequence[Reason] = value
-    return found
+    return [reason(each, "each of reasons") for each in value]
 
 
 # Around the choice of a node
@@ -244,10 +276,9 @@ def post_filtered(value: Any) -> Nominated | NoWay | Ends | str:
             raise WrongAnswer(f"victims of Nominated must be a tuple of pods, not {_shown(value.victims)}")
         return value
     if isinstance(value, NoWay | Ends):
-        _text(value.reason, f"reason of {type(value).__name__}")
-        return value
+        return type(value)(_text(value.reason, f"reason of {type(value).__name__}"))
     if isinstance(value, str):
-        return value
+        return plain(value)
     raise wrong(value, "a Nominated, a NoWay, an Ends or a text")
 
 
@@ -255,7 +286,27 @@ def writes(value: Any, due: str = "a list or tuple of Writes") -> Collection[Wri
     """Of ``post_bind``."""
     if not isinstance(value, list | tuple) or not all(isinstance(each, Write) for each in value):
         raise wrong(value, due)
+    for each in value:
+        _write(each)
     return value
+
+
+def _write(value: Write) -> None:
+    """A write that cannot be sent would fail where it is sent, and with it the writes of others."""
+    if not isinstance(value.resource, Resource):
+        raise WrongAnswer(f"resource of Write must be a Resource, not {_shown(value.resource)}")
+    texts = (value.resource.group, value.resource.version, value.resource.plural)
+    texts += (value.namespace, value.name, value.uid, value.subresource)
+    if not all(isinstance(each, str) and plain(each) == each for each in texts):
+        raise WrongAnswer(f"returned a Write whose names are not texts: {_shown(value)}")
+    if value.how not in ("merge", "strategic"):
+        raise WrongAnswer(f"how of Write must be merge or strategic, not {_shown(value.how)}")
+    try:
+        is_body = isinstance(value.body, Mapping) and bool(msgspec.json.encode(value.body))
+    except BaseException:
+        is_body = False
+    if not is_body:
+        raise WrongAnswer(f"body of Write must be a mapping that JSON can express, not {_shown(value.body)}")
 
 
 def pre_bound(value: Any, plugin: str) -> Collection[Write] | Rejection:
@@ -267,8 +318,10 @@ def awaited(value: Any) -> Pending | str | None:
     if isinstance(value, Pending):
         wakers(value.wakers, "wakers of Pending must be")
         return value
-    if value is None or isinstance(value, str):
-        return value
+    if isinstance(value, str):
+        return plain(value)
+    if value is None:
+        return None
     raise wrong(value, "None, a Pending or a text")
 
 
@@ -278,9 +331,14 @@ def bound(value: Any, pod: Pod, node_name: str) -> effects.Bind | Write | None:
             raise WrongAnswer("returned a Bind of another pod, or to another node, than it was asked about")
         if value.instead is not None and not isinstance(value.instead, Write):
             raise WrongAnswer(f"instead of Bind must be None or a Write, not {_shown(value.instead)}")
+        if value.instead is not None:
+            _write(value.instead)
         return value
-    if value is None or isinstance(value, Write):
+    if isinstance(value, Write):
+        _write(value)
         return value
+    if value is None:
+        return None
     raise wrong(value, "None, a Bind or a Write")
 
 
@@ -298,4 +356,9 @@ def happened(value: Any) -> list[Event]:
     for each in found:
         if not isinstance(each, Event):
             raise wrong(each, "an Event (one of those returned)")
+        texts = (each.resource, each.action, each.custom, *(() if each.target is None else (each.target,)))
+        if not all(type(text) is str for text in texts):
+            raise WrongAnswer(f"returned an Event whose resource, action, target or custom is no text: {_shown(each)}")
+        if not _is_topic(each.subjects):
+            raise WrongAnswer(f"returned an Event whose subjects are not a tuple of texts: {_shown(each)}")
     return found

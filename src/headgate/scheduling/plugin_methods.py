@@ -15,8 +15,9 @@ from typing import Any, Final
 from headgate.kube.names import is_dns1123_subdomain
 from headgate.kube.resource import Resource
 from headgate.scheduling.contract import READS_NODE, READS_PODS
+from headgate.scheduling.plugin_answers import described
 
-_PARAMETERS: Final[Mapping[str, tuple[str, ...]]] = {
+PARAMETERS: Final[Mapping[str, tuple[str, ...]]] = {
     "pre_enqueue": ("pod",),
     "order_key": ("pod", "since_s"),
     "pre_filter": ("pod", "matrix"),
@@ -41,7 +42,7 @@ _PARAMETERS: Final[Mapping[str, tuple[str, ...]]] = {
     "applied": ("resource", "wire"),
     "removed": ("resource", "namespace", "name"),
 }
-METHODS: Final = frozenset(_PARAMETERS)
+METHODS: Final = frozenset(PARAMETERS)
 """All methods of plugins that the scheduler calls."""
 _NEEDS: Final[Mapping[str, tuple[str, ...]]] = {
     "filter": ("reads", "reasons"),
@@ -61,12 +62,15 @@ _OF_WATCHES: Final = ("applied", "removed")
 
 def problems(plugin: object, name: str) -> list[str]:
     """What is wrong with a plugin that is registered under this name; empty if nothing is."""
-    return [*_attribute_problems(plugin, name), *_method_problems(plugin)]
+    try:
+        return [*_attribute_problems(plugin, name), *_method_problems(plugin)]
+    except Exception as broken:  # of a property, or of the representation of a value
+        return [f"its attributes cannot be read: {described(broken)}"]
 
 
 def _method_problems(plugin: object) -> Iterator[str]:
     watches = getattr(plugin, "watched", None) is not None
-    for method, parameters in _PARAMETERS.items():
+    for method, parameters in PARAMETERS.items():
         found = getattr(plugin, method, None)
         if method in _OF_WATCHES and not watches:
             continue

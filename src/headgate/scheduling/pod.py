@@ -102,7 +102,7 @@ def _read(wire: Mapping[str, Any], shapes: Shapes, annotations: Collection[str])
         priority=spec.get("priority") or 0,
         created_s=0.0 if isinstance(created, str) else float(created),
         gates=tuple(map(intern, gates.gate_names(wire))),
-        labels=labels,
+        labels=MappingProxyType(labels),  # plugins of others are given the pod
         annotations=_picked(metadata.get("annotations"), annotations),
         node_name=intern(spec.get("nodeName") or ""),
         nominated_node=status.get("nominatedNodeName") or "",
@@ -136,7 +136,8 @@ def _is_daemon(references: Iterable[Mapping[str, Any]]) -> bool:
 def _picked(annotations: Mapping[str, str] | None, wanted: Collection[str]) -> Mapping[str, str]:
     if not annotations or not wanted:
         return NO_ANNOTATIONS
-    return {name: annotations[name] for name in wanted if name in annotations} or NO_ANNOTATIONS
+    found = {name: annotations[name] for name in wanted if name in annotations}
+    return MappingProxyType(found) if found else NO_ANNOTATIONS
 
 
 def _read_scheduled(listed: list[conditions.Condition] | None) -> Scheduled | None:

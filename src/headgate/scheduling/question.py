@@ -64,8 +64,8 @@ _PRE_FILTER_STATUS: Final[Mapping[type, str]] = {Skip: SKIP, Refusal: UNSCHEDULA
 class PluginFailed(Exception):
     """Leaves the plugin that broke; never leaves this package."""
 
-    def __init__(self, plugin: str, point: str, cause: Exception) -> None:
-        super().__init__(f'running {point} plugin "{plugin}": {cause}')
+    def __init__(self, plugin: str, point: str, cause: BaseException) -> None:
+        super().__init__(f'running {point} plugin "{plugin}": {plugin_answers.printed(cause) or type(cause).__name__}')
         self.plugin = plugin
 
 
@@ -131,7 +131,7 @@ def ask(pod: Pod, matrix: NodeMatrix, lineup: Lineup, watch: Watch) -> Question 
             found = early.pre_filter(pod, matrix)
             if not plugin_answers.is_built_in(early):
                 found = plugin_answers.pre_filtered(found, has_filter=early.name in filtering)
-        except Exception as broken:
+        except BaseException as broken:
             raise _failed(meter, began_s, broken) from broken
         if began_s is not None:
             meter.end(began_s, _PRE_FILTER_STATUS.get(type(found), SUCCESS))
@@ -188,7 +188,7 @@ def _score_steps(pod: Pod, matrix: NodeMatrix, lineup: Lineup, watch: Watch) -> 
             if not plugin_answers.is_built_in(early):
                 found = plugin_answers.state(found, has_reader=early.name in scoring)
             states[early.name] = found
-        except Exception as broken:
+        except BaseException as broken:
             raise _failed(meter, began_s, broken) from broken
         if began_s is not None:
             meter.end(began_s, SKIP if isinstance(found, Skip) else SUCCESS)
@@ -230,7 +230,7 @@ def filter_rows(
             found = step.plugin.filter(shape, matrix, rows, step.state)
             if step.is_checked:
                 found = plugin_answers.filtered(found, matrix.size if rows is None else len(rows))
-        except Exception as broken:
+        except BaseException as broken:
             raise _failed(step.meter, began_s, broken) from broken
         if began_s is not None:
             step.meter.end(began_s, UNSCHEDULABLE if found is not None and found.all() else SUCCESS)
@@ -254,7 +254,7 @@ def score_rows(step: ScoreStep, shape: Shape, matrix: NodeMatrix, rows: Rows | N
             count = matrix.size if rows is None else len(rows)
             here = matrix.is_node[: matrix.size] if rows is None else matrix.is_node[rows]
             found = plugin_answers.scored(found, count, here if step.normalize is None else None)
-    except Exception as broken:
+    except BaseException as broken:
         raise _failed(step.meter, began_s, broken) from broken
     if began_s is not None:
         step.meter.end(began_s, SUCCESS)
@@ -284,7 +284,7 @@ def normalized(step: ScoreStep, raw: Ints, scale: Hashable, feasible: Mask | Non
     )
 
 
-# Keys and stamps are asked for several times per pod: those of built-in plugins are not checked.
+# These are asked for often, some of them several times per pod: what built-in plugins answer is not checked.
 
 
 def key_of(plugin: Keyed, pod: Pod) -> Hashable:
@@ -300,6 +300,8 @@ def stamp_of(plugin: Stamped, shape: Shape, matrix: NodeMatrix) -> Hashable:
 
 
 def reasons_of(plugin: Filter, shape: Shape) -> Sequence[Reason]:
+    if plugin_answers.is_built_in(plugin):
+        return plugin.reasons(shape)
     return _named(plugin, "reasons", lambda: plugin_answers.reasons(plugin.reasons(shape)))
 
 
@@ -307,11 +309,11 @@ def _named(plugin: Plugin, method: str, ask: Callable[[], T]) -> T:
     """What the plugin answers; its name goes with whatever is wrong."""
     try:
         return ask()
-    except Exception as broken:
+    except BaseException as broken:
         raise PluginFailed(plugin.name, method, broken) from broken
 
 
-def _failed(meter: Meter, began_s: float | None, cause: Exception) -> PluginFailed:
+def _failed(meter: Meter, began_s: float | None, cause: BaseException) -> PluginFailed:
     if began_s is not None:
         meter.end(began_s, ERROR)
     return PluginFailed(meter.plugin, meter.point, cause)

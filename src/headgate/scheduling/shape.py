@@ -11,6 +11,7 @@ that is too long to be held against nodes leaves a problem too, and only its amo
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
@@ -146,10 +147,10 @@ def _read(number: int, spec: Object, namespace: str, labels: Mapping[str, str] |
     looks = _looks_at_pods(spec)
     return Shape(
         number,
-        requests=_counted(_bounded(wanted)),
+        requests=MappingProxyType(_counted(_bounded(wanted))),  # shared by pods, and plugins of others are given it
         held_milli_cpu=held.get(CPU, 0),
         held_memory=held.get(MEMORY, 0),
-        scored=_bounded(as_units(scored.items())),
+        scored=MappingProxyType(_bounded(as_units(scored.items()))),
         ports=parts.read_host_ports(spec),
         tolerations=tuple(spec.get("tolerations") or ()),
         required=affinity.required_nodes(pod),
@@ -163,7 +164,7 @@ def _read(number: int, spec: Object, namespace: str, labels: Mapping[str, str] |
         volumes=volumes,
         has_claims=bool(spec.get("resourceClaims")),
         namespace=namespace if looks or volumes else "",
-        labels=dict(labels or {}) if looks else None,
+        labels=MappingProxyType(dict(labels or {})) if looks else None,
         problem=_find_problem(spec) or _find_problem_of_sum(wanted),
     )
 
@@ -174,10 +175,10 @@ def _read_amounts(number: int, spec: Object, length: int) -> Shape:
     wanted = _bounded(asked)
     return Shape(
         number,
-        requests=_counted(wanted),
+        requests=MappingProxyType(_counted(wanted)),
         held_milli_cpu=wanted.get(CPU, 0),
         held_memory=wanted.get(MEMORY, 0),
-        scored=wanted,
+        scored=MappingProxyType(wanted),
         problem=_find_problem_of_sum(asked)
         or "spec: containers, affinity, tolerations, topologySpreadConstraints and volumes "
         f"take {length} bytes as the scheduler reads them, and it reads at most {MAX_BYTES}",

@@ -110,7 +110,7 @@ def wait_together(
             if isinstance(outcome, Unplaced) and not outcome.is_error:
                 try:
                     room = leaving.find(pod, cycle, now_s)
-                except Exception as broken:  # a plugin that is asked about terminating pods
+                except BaseException as broken:  # a plugin that is asked about terminating pods
                     outcome = unplaced_by_error(broken)
         node = outcome.node_name if isinstance(outcome, Placement) else "" if room is None else room.node_name
         row = cycle.matrix.row_of(node)

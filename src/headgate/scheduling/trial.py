@@ -109,7 +109,7 @@ class NodeTrial:
             for change in opposite if self._judges else ():
                 for state in self._judges:
                     state.follow(change)
-        except Exception:
+        except BaseException:
             self._spoiled()
             raise
 

@@ -46,7 +46,7 @@ def opens(guard: Guard | None, event: Happening) -> bool:
         return True
     try:
         return bool(guard.matches(event))
-    except Exception:
+    except BaseException:
         # A guard that fails must not strand its units: they look for themselves, and fail with a reason.
         return True
 
