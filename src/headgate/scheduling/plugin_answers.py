@@ -144,7 +144,7 @@ def _rejection(value: Any, plugin: str, due: str) -> Rejection:
         raise WrongAnswer(
             f"look_again_s of Rejection must be None or a finite number of seconds above 0, not {_shown(again_s)}"
         )
-    return value if reason == value.reason else replace(value, reason=reason)
+    return value if reason is value.reason else replace(value, reason=reason)
 
 
 def wakers(value: Any, where: str = "") -> tuple[Waker, ...]:
@@ -210,7 +210,7 @@ def reason(value: Any, where: str) -> Reason:
     text = _text(value.text, "text of Reason")
     if not isinstance(value.unresolvable, bool):
         raise WrongAnswer(f"unresolvable of Reason must be True or False, not {_shown(value.unresolvable)}")
-    return value if text == value.text else Reason(text, value.unresolvable)
+    return value if text is value.text else Reason(text, value.unresolvable)
 
 
 def hashable(value: Any) -> Hashable:
@@ -295,8 +295,9 @@ def _write(value: Write) -> None:
     """A write that cannot be sent would fail where it is sent, and with it the writes of others."""
     if not isinstance(value.resource, Resource):
         raise WrongAnswer(f"resource of Write must be a Resource, not {_shown(value.resource)}")
-    texts = (value.resource.group, value.resource.version, value.resource.plural)
-    texts += (value.namespace, value.name, value.uid, value.subresource)
+    resource = value.resource
+    of_kind = (resource.group, resource.version, resource.plural)
+    texts = (*of_kind, value.namespace, value.name, value.uid, value.subresource)
     if not all(isinstance(each, str) and plain(each) == each for each in texts):
         raise WrongAnswer(f"returned a Write whose names are not texts: {_shown(value)}")
     if value.how not in ("merge", "strategic"):

@@ -139,7 +139,7 @@ def _watched_problems(watched: Any) -> Iterator[str]:
                 )
 
 
-def _resource_problems(resource: Resource) -> Iterator[str]:
+def _resource_problems(resource: Any) -> Iterator[str]:
     """Of a kind that is not served nothing is known here: the scheduler waits for its definition."""
     told = f"its attribute watched names {resource!r}"
     if not isinstance(resource.group, str) or (resource.group and is_dns1123_subdomain(resource.group)):
