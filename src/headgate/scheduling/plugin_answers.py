@@ -37,6 +37,7 @@ from headgate.scheduling.contract import (
 from headgate.scheduling.effects import Write
 from headgate.scheduling.events import Event
 from headgate.scheduling.labels import Mask
+from headgate.scheduling.plugin_guards import with_fixed_guards
 from headgate.scheduling.pod import Pod
 from headgate.waiting.waker import Waker
 
@@ -135,7 +136,7 @@ def _rejection(value: Any, plugin: str, due: str) -> Rejection:
     if value.plugin != plugin:
         raise WrongAnswer(f"plugin of Rejection must be the plugin's own name, not {_shown(value.plugin)}")
     reason = _text(value.reason, "reason of Rejection")
-    wakers(value.wakers, "wakers of Rejection must be")
+    fixed = wakers(value.wakers, "wakers of Rejection must be")
     for name in ("pending", "expires"):
         if not isinstance(getattr(value, name), bool):
             raise WrongAnswer(f"{name} of Rejection must be True or False, not {_shown(getattr(value, name))}")
@@ -144,7 +145,9 @@ def _rejection(value: Any, plugin: str, due: str) -> Rejection:
         raise WrongAnswer(
             f"look_again_s of Rejection must be None or a finite number of seconds above 0, not {_shown(again_s)}"
         )
-    return value if reason is value.reason else replace(value, reason=reason)
+    if reason is value.reason and fixed is value.wakers:
+        return value
+    return replace(value, reason=reason, wakers=fixed)
 
 
 def wakers(value: Any, where: str = "") -> tuple[Waker, ...]:
@@ -154,8 +157,12 @@ def wakers(value: Any, where: str = "") -> tuple[Waker, ...]:
         raise WrongAnswer(f"{where} {due}, not {_shown(value)}") if where else wrong(value, due)
     if not all(_is_topic(each.topic) and isinstance(each.own, bool) for each in value):
         raise wrong(value, "a tuple of Wakers that on, on_one and own_update made")
-    _hashed(value, "a tuple of Wakers with hashable guards")
-    return value
+    if all(each.guard is None for each in value):
+        return value
+    try:
+        return with_fixed_guards(value)
+    except BaseException:
+        raise wrong(value, "a tuple of Wakers with hashable guards") from None
 
 
 def _is_topic(topic: Any) -> bool:
@@ -317,8 +324,7 @@ def pre_bound(value: Any, plugin: str) -> Collection[Write] | Rejection:
 
 def awaited(value: Any) -> Pending | str | None:
     if isinstance(value, Pending):
-        wakers(value.wakers, "wakers of Pending must be")
-        return value
+        return Pending(wakers(value.wakers, "wakers of Pending must be"))
     if isinstance(value, str):
         return plain(value)
     if value is None:

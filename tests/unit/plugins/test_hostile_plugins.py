@@ -17,6 +17,8 @@ import pytest
 from headgate.cli.plugins import find_plugins
 from headgate.cli.scheduler import built
 from headgate.plugins import (
+    ADD,
+    NODE,
     READS_NODE,
     Ends,
     Event,
@@ -29,6 +31,7 @@ from headgate.plugins import (
     Wait,
     Waker,
     Write,
+    on,
     own_update,
 )
 from headgate.plugins.testing import VirtualScheduler, a_node, a_pod
@@ -384,6 +387,65 @@ def test_wakers_that_no_function_made_are_a_wrong_answer(topic: Any) -> None:
         tried(plugin)
     else:
         others_are_bound_and_it_is_told(tried(plugin))
+
+
+class Shifting:
+    """A guard that changes while pods wait behind it: its hash, or whether it can be hashed and compared at all."""
+
+    def __init__(self, *, raises: bool) -> None:
+        self.raises = raises
+        self.hashed = 0
+
+    def matches(self, event: Any) -> bool:
+        return True
+
+    def __hash__(self) -> int:
+        self.hashed += 1
+        if self.raises and self.hashed > 2:  # by on(), and when the answer is checked
+            raise SystemExit
+        return self.hashed
+
+    def __eq__(self, other: object) -> bool:
+        if self.raises:
+            raise SystemExit
+        return False
+
+
+class Equal:
+    """A guard that collides with others, and cannot be compared with them."""
+
+    def matches(self, event: Any) -> bool:
+        return True
+
+    def __hash__(self) -> int:
+        return 1
+
+    def __eq__(self, other: object) -> bool:
+        raise KeyError
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: Shifting(raises=False), lambda: Shifting(raises=True), Equal], ids=["shifts", "raises", "equal"]
+)
+def test_a_guard_that_changes_or_cannot_be_compared_wakes_its_pods(make: Callable[[], Any]) -> None:
+    is_held = True
+
+    class Holds:
+        name = NAME
+
+        def pre_enqueue(self, pod: Any) -> Rejection | None:
+            return Rejection(NAME, "wait", on(NODE, ADD, guard=make()), expires=False) if is_held else None
+
+    scheduler = VirtualScheduler(Holds())
+    scheduler.apply_pod(*(a_pod(f"p{i}") for i in range(5)))
+    scheduler.run()
+    scheduler.apply_node(a_node("node-a"))
+    scheduler.run()
+    is_held = False
+    scheduler.delete_pod("p4")
+    scheduler.apply_node(a_node("node-b"))
+    scheduler.run()
+    assert None not in [scheduler.node_of(f"p{i}") for i in range(4)]
 
 
 class Sorts:
