@@ -65,6 +65,9 @@ class Api:
         at_s = more.pop("at_s", self.now_s - START_S)
         return self._put("workload", f"ns/{name}", a_workload(name, *pod_sets, at_s=at_s, **more))
 
+    def submit_object(self, wire: Wire) -> list[Effect]:
+        return self._put("workload", f"ns/{wire['metadata']['name']}", wire)
+
     def change(self, name: str, change: Callable[[Wire], Any]) -> list[Effect]:
         """Somebody else writes to a workload."""
         wire = copy.deepcopy(self.objects["workload", f"ns/{name}"])

@@ -45,7 +45,7 @@ class DrawnWorld:
         self.flavors = [f"{self.name}-{each}" for each in ("spot", "fixed", "old")[: self._chance.randint(1, 3)]]
         self._flavors = [self._flavor(at, name) for at, name in enumerate(self.flavors)]
         if self._has_gpus:
-            self._flavors.append(_typed("ResourceFlavor", a_flavor(f"{self.name}-gpu")))
+            self._flavors.append(typed("ResourceFlavor", a_flavor(f"{self.name}-gpu")))
         self.cohorts, self._parents = self._draw_cohorts()
         self.queues = {
             name: self._draw_queue(name)
@@ -54,7 +54,7 @@ class DrawnWorld:
 
     def objects(self) -> list[Object]:
         """What is there before anything happens."""
-        locals_ = [_typed("LocalQueue", a_local_queue(each, each, "default")) for each in self.queues]
+        locals_ = [typed("LocalQueue", a_local_queue(each, each, "default")) for each in self.queues]
         return [*self._flavors, *self.cohorts, *self.queues.values(), *locals_]
 
     def next_act(self, workloads: Mapping[str, Object]) -> Act:
@@ -75,7 +75,7 @@ class DrawnWorld:
 
     def _flavor(self, at: int, name: str) -> Object:
         taints = {"nodeTaints": [_TAINT]} if self._chance.random() < 0.2 else {}
-        return _typed("ResourceFlavor", a_flavor(name, {"tier": "ab"[at % 2]}, **taints))
+        return typed("ResourceFlavor", a_flavor(name, {"tier": "ab"[at % 2]}, **taints))
 
     def _draw_cohorts(self) -> tuple[list[Object], list[str]]:
         x, y, top = (f"{self.name}-{each}" for each in ("x", "y", "top"))
@@ -86,11 +86,11 @@ class DrawnWorld:
             return [], [x]
         own = {name: {"cpu": self._chance.randint(0, 3)} for name in self.flavors}
         if shape == "own":
-            return [_typed("Cohort", a_cohort(x, "", own))], [x, x, ""]
+            return [typed("Cohort", a_cohort(x, "", own))], [x, x, ""]
         return [
-            _typed("Cohort", a_cohort(x, top, own) if self._chance.random() < 0.5 else a_cohort(x, top)),
-            _typed("Cohort", a_cohort(y, top)),
-            _typed("Cohort", a_cohort(top)),
+            typed("Cohort", a_cohort(x, top, own) if self._chance.random() < 0.5 else a_cohort(x, top)),
+            typed("Cohort", a_cohort(y, top)),
+            typed("Cohort", a_cohort(top)),
         ], [x, x, y, top]
 
     def _draw_queue(self, name: str) -> Object:
@@ -106,7 +106,7 @@ class DrawnWorld:
         if reclaim != "Never" and chance.random() < 0.4:
             threshold = {"maxPriorityThreshold": chance.randint(0, 2)} if chance.random() < 0.5 else {}
             borrow = {"borrowWithinCohort": {"policy": "LowerPriority", **threshold}}
-        return _typed(
+        return typed(
             "ClusterQueue",
             a_cluster_queue(
                 name,
@@ -159,7 +159,7 @@ class DrawnWorld:
         del wire["status"]
         wire["metadata"]["uid"] = str(uuid.UUID(int=chance.getrandbits(128), version=4))
         wire["metadata"]["creationTimestamp"] = format_time(START_S + self._seconds[self._submitted])
-        return _typed("Workload", wire)
+        return typed("Workload", wire)
 
     def _pod_set(self, name: str) -> Object:
         chance = self._chance
@@ -176,7 +176,7 @@ class DrawnWorld:
         return a_pod_set(name, chance.choice((1, 1, 2, 2, 3)), requests, **more)
 
 
-def _typed(kind: str, wire: Object) -> Object:
+def typed(kind: str, wire: Object) -> Object:
     """With what an API server would have given it."""
     name = f"{kind}/{wire['metadata']['name']}"
     given = {

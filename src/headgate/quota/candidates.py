@@ -140,6 +140,6 @@ def _yields(policy: str, preemptor: Preemptor, holder: Holder) -> bool:
     )
 
 
-def _order(candidate: Candidate) -> tuple[int, float, str]:
+def _order(candidate: Candidate) -> tuple[int, float, int, str]:
     holder = candidate.holder
-    return holder.priority, -holder.reserved_s, holder.uid
+    return holder.priority, -holder.reserved_s, -holder.turn, holder.uid

@@ -24,13 +24,17 @@ from headgate.quota.preemption import Target
 from headgate.quota.queueing import Enough, Queueing, Reason, Waiter
 from headgate.quota.reducing import can_shrink
 from headgate.quota.searches import Searches
+from headgate.quota.unwritten import Unwritten
 from headgate.waiting.lot import Wakers
 from headgate.waiting.waker import Topic, Waker
 
+RELEASE_OF_EVICTED = "the release of quota by evicted workload(s)"
 NO_LONGER_FITS = "Workload no longer fits after processing another workload"
 
 Gets = Callable[[Waiter, Assignment], bool]
 """Told of whoever gets quota; whether he is admitted with it, or has to wait for admission checks."""
+Loses = Callable[[Waiter], None]
+"""Told of a workload whose admission is withdrawn before anybody heard of it."""
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -52,15 +56,19 @@ class Cycle:
         queues: Mapping[str, ClusterQueue],
         flavors: Mapping[str, ResourceFlavor],
         gets: Gets,
+        loses: Loses,
     ) -> None:
         self._book = book
         self._queueing = queueing
         self._queues = queues
         self._flavors = flavors
         self._gets = gets
+        self._loses = loses
         self._searches = Searches()
         self._told: dict[str, Reason] = {}
-        self._effects: list[Effect] = []
+        self._effects: list[Effect | None] = []  # None: withdrawn
+        self._unwritten = Unwritten()
+        self._rejoined: set[str] = set()  # queues to which a workload came back in this round
         self._for_a_round: list[tuple[str, Usage]] = []
         self._claimants: dict[str, str] = {}  # by queue: who of it has a claim
         self._skipped: list[Entry] = []
@@ -79,7 +87,8 @@ class Cycle:
                     self._round(tree, still, now_s)
                     left -= 1
         effects, self._effects = self._effects, []
-        return effects
+        self._unwritten = Unwritten()
+        return [each for each in effects if each is not None]
 
     def forget(self, key: str) -> None:
         """The workload is another one now, or gone, or lost its turn: what was found out about it counts no more."""
@@ -93,8 +102,12 @@ class Cycle:
         joining = [name for name in self._queueing.joining() if self._book.tree_of(name) == tree]
         entries = [entry for name in (*ready, *joining) if (entry := self._enter(name)) is not None]
         self._skipped, self._has_moved = [], False
+        self._rejoined.clear()
         for entry in sorted(entries, key=lambda each: each.order):
-            self._serve(entry, now_s)
+            if (
+                entry.queue.name not in self._rejoined
+            ):  # else its first is another one: it is looked at in the next round
+                self._serve(entry, now_s)
         for queue, usage in self._for_a_round:
             self._book.shift_ahead(queue, usage, -1)
         self._for_a_round.clear()
@@ -180,7 +193,11 @@ class Cycle:
         self._decide()
         self.forget(waiter.key)
         self._queueing.remove(waiter.key)
-        self._book.put(Holder(waiter.key, workload.uid, waiter.queue, usage, workload.priority, waiter.order_s, now_s))
+        turn = len(self._effects)
+        self._book.put(
+            Holder(waiter.key, workload.uid, waiter.queue, usage, workload.priority, waiter.order_s, now_s, turn=turn)
+        )
+        self._unwritten.add(waiter, turn)
         self._tell_of_borrowing(waiter.queue, usage)
         is_admitted = self._gets(waiter, assignment)
         since_s = max(workload.created_s, _since_s(waiter))
@@ -197,8 +214,12 @@ class Cycle:
     def _preempt(self, entry: Entry, now_s: float) -> None:
         waiter, (assignment, targets) = entry.waiter, (entry.nomination.assignment, entry.nomination.targets)
         path = self.path(waiter.queue)
+        withdrawable = self._unwritten.withdrawable(target.holder for target in targets)
         for target in targets:
             holder = target.holder
+            if holder.key in withdrawable:
+                self._withdraw(holder)
+                continue
             self._book.put(msgspec.structs.replace(holder, is_evicted=True))
             message = (
                 f"Preempted to accommodate a workload (UID: {waiter.workload.uid or 'UNKNOWN'}, "
@@ -210,8 +231,20 @@ class Cycle:
             self._admit(entry, now_s)  # there is room now; it was wanted for somebody else, who gets the victims'
             return
         self._claim(waiter, assignment.usage)
-        said = f"{assignment.message}. Pending the preemption of {len(targets)} workload(s)"
-        self._wait_for_others(entry, Reason(names.WAITING_FOR_PREEMPTED, said))
+        evicted = len(targets) - len(withdrawable)
+        pending = f"the preemption of {evicted} workload(s)" if evicted else RELEASE_OF_EVICTED
+        self._wait_for_others(entry, Reason(names.WAITING_FOR_PREEMPTED, f"{assignment.message}. Pending {pending}"))
+
+    def _withdraw(self, holder: Holder) -> None:
+        """No write was asked for: the workload goes on waiting, and what it would have held is free at once."""
+        waiter, effect = self._unwritten.withdraw(holder.key, holder.queue)
+        self._effects[effect] = None
+        self._book.remove(holder.key)
+        self._loses(waiter)
+        self._queueing.add(waiter)
+        self._rejoined.add(holder.queue)
+        tree = self._book.tree_of(holder.queue)
+        self._queueing.wake([("freed", tree, *fr) for fr in sorted(holder.usage)])
 
     def _defer(self, entry: Entry, claim: Claim | None) -> None:
         """Nothing to be done but to wait. Who evicted others for it keeps what they leave; who did not has no more
@@ -223,8 +256,7 @@ class Cycle:
             self._wait_for_others(entry, self._told.get(entry.waiter.key) or _shown(entry.waiter) or pending)
             return
         self._hold_for_a_round(entry.queue.name, usage)
-        said = f"{message}. Pending the release of quota by evicted workload(s)"
-        self._wait_for_others(entry, Reason(names.WAITING_FOR_QUOTA, said))
+        self._wait_for_others(entry, Reason(names.WAITING_FOR_QUOTA, f"{message}. Pending {RELEASE_OF_EVICTED}"))
 
     def _wait_for_others(self, entry: Entry, reason: Reason) -> None:
         self._decide()

@@ -52,7 +52,9 @@ class Engine:
         self.queueing = Queueing(self.book.room)
         self.world = World(self.book, settings.honours_gates)
         self.workloads: dict[str, Workload] = {}
-        self._cycle = Cycle(self.book, self.queueing, self.world.queues, self.world.flavors, self._give)
+        self._cycle = Cycle(
+            self.book, self.queueing, self.world.queues, self.world.flavors, self._give, self._take_back
+        )
         self._promises = Promises()
         self._by_local_queue: dict[str, dict[str, None]] = {}
         self._by_namespace: dict[str, dict[str, None]] = {}
@@ -197,6 +199,9 @@ class Engine:
         self._said.pop(waiter.key, None)
         return are_satisfied(waiter.workload, required_checks(queue, admission))
 
+    def _take_back(self, waiter: Waiter) -> None:
+        del self._promises.given[waiter.key]
+
     def _remember(self, workload: Workload) -> None:
         known = self.workloads.get(workload.key)
         if known is not None and (known.queue_key, known.pod_sets) != (workload.queue_key, workload.pod_sets):
@@ -312,9 +317,9 @@ class Engine:
             return False
         reserved = workload.conditions.get(names.QUOTA_RESERVED)
         known = self.book.get(key)
-        since_s = known.reserved_s if known is not None else now_s
+        since_s, turn = (now_s, 0) if known is None else (known.reserved_s, known.turn)
         if workload.holds_quota and reserved is not None:
-            since_s = reserved.since_s
+            since_s, turn = reserved.since_s, 0
         is_going = key in self._promises.told or (
             workload.holds_quota and (workload.is_evicted or not workload.is_active)
         )
@@ -327,6 +332,7 @@ class Engine:
             order_s(workload, self._settings.pods_ready),
             since_s,
             is_going,
+            turn,
         )
         if holder != known:
             self.book.put(holder)

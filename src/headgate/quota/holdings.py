@@ -19,7 +19,7 @@ from headgate.quota.tree import Node, QuotaTree
 
 class Holder(msgspec.Struct, frozen=True):
     """A workload with quota. ``order_s``: since when it would wait, were it to wait; ``reserved_s``: since when it
-    holds."""
+    holds. ``turn``: of those that a cycle admits, which one it is, until the API shows it."""
 
     key: str
     uid: str
@@ -29,6 +29,7 @@ class Holder(msgspec.Struct, frozen=True):
     order_s: float
     reserved_s: float
     is_evicted: bool = False
+    turn: int = 0
 
 
 class Claim(msgspec.Struct, frozen=True):
