@@ -70,13 +70,23 @@ class Load(msgspec.Struct, frozen=True):
                 for number in range(kind.count):
                     tick = first + kind.every * (number + 1) if kind.every else 0
                     found.setdefault(tick, []).append((kind, queue, number))
-        second, arrivals = 0, {}
+        second = 0
+        arrivals: dict[int, list[Object]] = {}
         for tick in sorted(found):
             arrivals[tick] = []
             for kind, queue, number in found[tick]:
                 second += 1
                 arrivals[tick].append(_workload(kind, queue, number, namespace, second))
         return arrivals
+
+
+BACKLOG = Load(
+    cohorts=1,
+    queues=6,
+    quota=20,
+    behind=1,
+    kinds=(Kind("medium", 24, 0, 5, 5, 100), Kind("large", 4, 12, 10, 20, 200)),
+)
 
 
 def _workload(kind: Kind, queue: str, number: int, namespace: str, second: int) -> Object:
@@ -117,12 +127,22 @@ class Outcome:
         self.finished: dict[str, int] = {}
 
     @property
+    def ticks(self) -> list[int]:
+        return sorted(self.admitted)
+
+    def lasting(self, tick: int) -> tuple[Counter[str], Counter[str]]:
+        """Admissions and evictions of a tick by queue and kind, without those of workloads that had both."""
+        admitted, evicted = self.admitted[tick], self.evicted[tick]
+        both = admitted & evicted
+        return _by_kind(admitted - both), _by_kind(evicted - both)
+
+    @property
     def evictions(self) -> int:
         return sum(each.total() for each in self.evicted.values())
 
-    @property
-    def admissions(self) -> int:
-        return sum(each.total() for each in self.admitted.values())
+
+def _by_kind(names: Counter[str]) -> Counter[str]:
+    return Counter(name.rpartition("-")[0] for name in names.elements())
 
 
 def run(load: Load, decider: Decider, ticks: int) -> Outcome:
@@ -182,12 +202,3 @@ class EngineDecider:
         admitted = frozenset(each.key.partition("/")[2] for each in effects if isinstance(each, Admit))
         evicted = frozenset(each.key.partition("/")[2] for each in effects if isinstance(each, Evict))
         return Decided(admitted, evicted)
-
-
-BACKLOG = Load(
-    1,
-    6,
-    20,
-    1,
-    (Kind("medium", 24, 0, 5, 5, 100), Kind("large", 4, 12, 10, 20, 200)),
-)

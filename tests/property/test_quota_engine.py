@@ -269,7 +269,7 @@ def both_ways(chance: Random, steps: int) -> tuple[list[Effect], list[Effect]]:
         world.step()
     world.api.catch_up()
     together, apart = world.api, copy.deepcopy(world.api)
-    first = [each for each in together.cycle() if isinstance(each, Admit | Evict)]
+    first: list[Effect] = [each for each in together.cycle() if isinstance(each, Admit | Evict)]
     second: list[Effect] = []
     while effects := [each for each in apart.cycle(rounds=1) if isinstance(each, Admit | Evict)]:
         second += effects
