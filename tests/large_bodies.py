@@ -79,6 +79,7 @@ _OPEN: Final = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 def bodies(limit: int = MAX_BODY_BYTES) -> dict[str, Large]:
     stored = limit // 3  # what becomes longer on its way into the store
+    dense = limit // 2  # what consists of short keys and values: of longer bodies the number of these is bounded
     return {
         "one long value": Large(
             "POST", _MAPS, json.dumps({**_named(), "data": {"k": "v" * (stored - _LEFT)}}).encode()
@@ -127,7 +128,7 @@ def bodies(limit: int = MAX_BODY_BYTES) -> dict[str, Large]:
             _filled(
                 lambda i: {"a": i, "b": f"text {i}"},
                 lambda items: {"apiVersion": "large.example/v1", "kind": "Thing", **_named(), "spec": {"items": items}},
-                limit,
+                dense,
             ),
         ),
         "an apply configuration": Large(
@@ -160,7 +161,7 @@ def bodies(limit: int = MAX_BODY_BYTES) -> dict[str, Large]:
             _filled(
                 lambda i: {"apiVersion": "v1", "kind": "Pod", "name": f"p{i}", "uid": f"u{i}"},
                 lambda items: _named(ownerReferences=items),
-                limit,
+                dense,
             ),
         ),
     }

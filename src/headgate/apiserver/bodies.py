@@ -15,7 +15,7 @@ from headgate.apiserver.call import Call
 from headgate.apiserver.kinds.form import Form
 from headgate.apiserver.kinds.kind import Kind
 from headgate.kube import codec, errors, protobuf, status
-from headgate.kube.json_text import Numbers
+from headgate.kube.json_text import TOO_MANY_NODES, Numbers
 from headgate.kube.schema import GroupVersionKind
 
 Object = dict[str, Any]
@@ -46,6 +46,8 @@ def read_body(call: Call, numbers: Numbers = "spelled") -> Body | str | status.A
         envelope = protobuf.open_envelope(body)
         return envelope if isinstance(envelope, str) else Body(envelope.named, message=envelope.raw)
     parsed = codec.decode_yaml(body) if media_type == negotiation.YAML else codec.decode_json(body, numbers=numbers)
+    if parsed.error == TOO_MANY_NODES:
+        return status.entity_too_large(parsed.error)
     named = codec.interpret(parsed)
     return named if isinstance(named, str) else Body(named, parsed)
 

@@ -16,6 +16,7 @@ from headgate.apiserver.kinds.kind import Kind
 from headgate.apiserver.messages import Effect, Response
 from headgate.kube import codec, errors, status
 from headgate.kube.apply import Applied, apply_config, not_convertible
+from headgate.kube.json_text import TOO_MANY_NODES
 from headgate.kube.patch.go_text import go_text
 from headgate.kube.patch.json_patch import apply_json_patch
 from headgate.kube.patch.merge_patch import apply_merge_patch
@@ -102,6 +103,8 @@ def _patched(
     if old is None:
         return status.not_found(call.resource, call.info.name)
     parsed = codec.decode_json(call.request.body)
+    if parsed.error == TOO_MANY_NODES:
+        return status.entity_too_large(parsed.error)
     if parsed.error is not None:
         text = parsed.error if wanted.how == STRATEGIC_PATCH else f"error decoding patch: {parsed.error}"
         return status.bad_request(text)
@@ -188,6 +191,8 @@ def _applied(
     call: Call, kind: Kind, wanted: PatchOptions, rules: UpdateRules, old: Object | None
 ) -> Object | status.ApiError:
     parsed = codec.decode_yaml(call.request.body)
+    if parsed.error == TOO_MANY_NODES:
+        return status.entity_too_large(parsed.error)
     if parsed.error is not None:
         return status.bad_request(f"error decoding YAML: error converting YAML to JSON: {parsed.error}")
     if parsed.value is not None and not isinstance(parsed.value, dict):

@@ -19,10 +19,10 @@ import yaml
 
 from headgate.kube.errors import quote
 from headgate.kube.json_syntax import MAX_DEPTH
-from headgate.kube.json_text import Parsed, decode_json, whole
+from headgate.kube.json_text import MAX_NODES, TOO_MANY_NODES, Parsed, decode_json, whole
 from headgate.kube.yaml_scalars import BadScalar, key_text, resolve
 
-MAX_NODES: Final = 250_000  # about 3 microseconds each; a ConfigMap of short keys that fills the store has fewer
+# A node takes about 3 microseconds. A ConfigMap of short keys that fills the store has fewer than MAX_NODES.
 MAX_ALIASED_NODES: Final = 50_000
 _NODE_BYTES: Final = 64  # a longer text counts as several nodes when it is repeated by aliases
 
@@ -37,6 +37,8 @@ def decode_yaml(body: bytes) -> Parsed:
         parsed = decode_json(body, numbers="whole")
         if parsed.error is None and not parsed.duplicates:
             return Parsed(parsed.value, is_yaml=True)
+        if parsed.error == TOO_MANY_NODES:
+            return parsed
     try:
         builder = _Builder()
         for event in _events(body):
@@ -125,7 +127,7 @@ class _Builder:
             case _:
                 node = self._open.pop()
                 if isinstance(node.value, dict):
-                    node.value = dict(sorted(node.value.items()))
+                    node.value = {key: node.value[key] for key in sorted(node.value)}
                 self._add(node.value, node.value, node.anchor, node.line, node.size, node.height)
 
     def _check_depth(self, height: int) -> None:

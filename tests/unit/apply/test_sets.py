@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import interpreter_lock
+from headgate.kube.apply.paths import order
 from headgate.kube.apply.sets import (
     FieldSet,
     difference,
@@ -83,3 +85,20 @@ def test_a_malformed_set_is_none() -> None:
 
 def test_fields_can_be_named_plainly() -> None:
     assert of_fields((("status",), ("metadata", "labels"))) == {"f:metadata": {"f:labels": {}}, "f:status": {}}
+
+
+def test_many_elements_are_sorted_as_few_are() -> None:
+    numbers = [*range(9_000, 0, -1)]
+    elements = [
+        *(f'k:{{"containerPort":{number},"protocol":"TCP"}}' for number in numbers),
+        *(f"v:{number}" for number in numbers),
+        *(f"f:{number}" for number in numbers),
+        ".",
+    ]
+    found = list(ordered({element: {} for element in elements}))
+    assert found == sorted(sorted(elements), key=order)
+
+
+def test_other_threads_run_while_many_elements_are_sorted() -> None:
+    fields = {f'k:{{"containerPort":{number * 7919 % 100_003},"protocol":"TCP"}}': {} for number in range(100_000)}
+    assert interpreter_lock.is_shared(0.1, lambda: interpreter_lock.longest_s(lambda: ordered(fields)))

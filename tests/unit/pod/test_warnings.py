@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from headgate.kube.pods.volume_warnings import volume_warnings
 from headgate.kube.pods.warnings import pod_template_warnings, pod_warnings
 from unit.pod.pods import REQUIRED, a_pod, defaulted
 
@@ -121,3 +122,15 @@ def test_a_template_is_warned_of_under_its_own_path() -> None:
         f"spec.template.metadata.annotations[{annotation}]: deprecated since v1.30; use the "
         '"appArmorProfile" field instead'
     ]
+
+
+def test_paths_of_very_many_parts_are_not_compared() -> None:
+    def warned(*paths: str) -> list[str]:
+        items = [{"key": "k", "path": path} for path in paths]
+        volumes = [{"name": "v", "configMap": {"name": "c", "items": items}}]
+        return [each for each in volume_warnings(volumes, "spec.volumes") if "overlapping" in each]
+
+    deep = "a/" * 90_000 + "b"
+    assert len(warned("x", "x")) == 1
+    assert len(warned(deep, "x", "x")) == 1
+    assert warned(deep, deep, "x", "x") == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headgate.kube.json_syntax import MAX_DEPTH
-from headgate.kube.json_text import Repeated, Spelled, decode_json
+from headgate.kube.json_text import MAX_DENSE_BYTES, MAX_NODES, TOO_MANY_NODES, Repeated, Spelled, decode_json
 
 
 @pytest.mark.parametrize(
@@ -103,3 +103,38 @@ def test_whole_floats_become_integers_on_request() -> None:
 def test_an_integer_of_any_length_is_read() -> None:
     assert decode_json(b"1" * 5000).error is not None  # beyond a float
     assert decode_json(b"0." + b"1" * 5000).value == pytest.approx(1 / 9)
+
+
+_LONG = b" " * MAX_DENSE_BYTES
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[" + b",".join([b"1"] * (MAX_NODES + 1)) + b"]",
+        b"[" + b",".join([b"[]"] * MAX_NODES) + b"]",
+        b"{" + b",".join(b'"%d":""' % number for number in range(MAX_NODES)) + b"}",
+        b'{"a":"\\"","b":[' + b",".join([b"1"] * MAX_NODES) + b"]}",
+    ],
+)
+def test_a_long_document_of_too_many_nodes_is_refused_and_a_short_one_is_read(body: bytes) -> None:
+    assert decode_json(body + _LONG).error == TOO_MANY_NODES
+    if len(body) <= MAX_DENSE_BYTES:
+        assert decode_json(body).error is None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"a":"' + b",:[{" * MAX_NODES + b'"}',
+        b'{"a":"' + b'\\",' * MAX_NODES + b'"}',
+        b"[" + b",".join([b'"[{,:"'] * (MAX_NODES // 2)) + b"]",
+        b"[" + b",".join([b"1"] * (MAX_NODES - 10)) + b"]",
+    ],
+)
+def test_only_what_stands_outside_of_strings_is_a_node(body: bytes) -> None:
+    assert decode_json(body + _LONG).error is None
+
+
+def test_the_count_of_nodes_does_not_change_what_is_said_about_broken_documents() -> None:
+    assert "invalid JSON" in (decode_json(b'{"a":"' + b"," * MAX_NODES + _LONG).error or "")

@@ -12,13 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from typing import Any, TypeAlias
+from heapq import merge
+from typing import Any, Final, TypeAlias
 
 from headgate.kube.apply.paths import IGNORED, SELF, canonical, order
 
 FieldSet: TypeAlias = "dict[str, FieldSet]"
 Path: TypeAlias = tuple[str, ...]
 FieldNames: TypeAlias = tuple[tuple[str, ...], ...]
+
+_RUN: Final = 4_096
 
 
 def is_member(node: FieldSet) -> bool:
@@ -162,8 +165,13 @@ def intersection(left: FieldSet, right: FieldSet) -> FieldSet:
 
 def _sorted(elements: Iterable[str]) -> list[str]:
     plain = sorted(elements)
-    # Only fields (and "."): their texts sort as they should.
-    return plain if not plain or plain[-1] < "g" else sorted(plain, key=order)
+    if not plain or plain[-1] < "g":
+        return plain  # only fields (and "."): their texts sort as they should
+    if len(plain) <= _RUN:
+        return sorted(plain, key=order)
+    # No other thread runs while many keys are compared: they are sorted in runs, which are merged one by one.
+    runs = [sorted((order(element), element) for element in plain[at : at + _RUN]) for at in range(0, len(plain), _RUN)]
+    return [element for _, element in merge(*runs)]
 
 
 def ordered(fields: FieldSet) -> FieldSet:

@@ -26,6 +26,7 @@ _DEPRECATED: Final = (
 
 
 _MOST_CLASHES: Final = 4_096  # of one volume; the headers of an answer hold 4,096 characters of warnings
+_MOST_PARTS: Final = 100_000  # of the paths of one volume: directories are made of them, and freed in one go
 
 
 class _File(NamedTuple):
@@ -121,12 +122,16 @@ class _Clashes:
         self._root = _Directory()
         self._count = 0
         self._left = _MOST_CLASHES
+        self._parts_left = _MOST_PARTS
 
     def add(self, files: Iterable[_File]) -> Iterator[str]:
         for given in files:
             file = _File(given.path.rstrip("/"), given.source)
             if not file.path or not self._left:
                 continue
+            self._parts_left -= file.path.count("/") + 1
+            if self._parts_left < 0:
+                return
             self._count += 1
             clashing = self._root.put(self._count, file)[: self._left]
             self._left -= len(clashing)
