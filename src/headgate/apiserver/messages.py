@@ -60,6 +60,14 @@ class Request(msgspec.Struct, frozen=True, dict=True):  # the dict keeps `info`
         return len(self.path) + len(self.query) > LONG_BYTES
 
     @property
+    def has_long_headers(self) -> bool:
+        """The same of the headers: ``Accept`` and those of impersonation are lists that are read."""
+        size = sum(map(len, self.headers)) + sum(map(len, self.headers.values()))
+        if self.repeated:
+            size += sum(len(value) + 1 for values in self.repeated.values() for value in values)
+        return size > LONG_BYTES
+
+    @property
     def is_read(self) -> bool:
         """Whether the request counts as a read in the limits on requests in flight. ``info`` of a long target is not
         looked at for that."""

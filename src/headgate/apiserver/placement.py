@@ -1,18 +1,20 @@
 """Where a request is worked on: in the event loop, or in a thread beside it because it may take long.
 
 The event loop answers everybody, so no request may keep it for long. Requests whose work grows with something large (a
-long body, a long path or query, a long stored object, many objects, a Table with many columns) run in a worker thread,
-one at a time; ``docs/adr/0016`` says why that is safe. This is an estimate from sizes that are at hand: it decodes
-nothing and is asked for every request.
+long body, a long path, query or header, a long stored object, many objects, a Table with many columns) run in a worker
+thread, one at a time; ``docs/adr/0016`` says why that is safe. This is an estimate from sizes that are at hand: it
+decodes nothing and is asked for every request. A short request whose webhooks answer at length goes on in the thread
+(:func:`has_long_answers`).
 """
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from collections.abc import Sequence
+from typing import Final, Literal, cast
 
 from headgate.apiserver.api import Api
 from headgate.apiserver.kinds.kind import Kind
-from headgate.apiserver.messages import LONG_BYTES, Request
+from headgate.apiserver.messages import LONG_BYTES, CallWebhooks, Effect, Request, WebhookAnswer
 
 Place = Literal["loop", "turn", "thread"]
 """``loop``: reads, at any time. ``turn``: short writes, when no thread uses the store. ``thread``: everything long."""
@@ -28,7 +30,7 @@ _DOCUMENTS: Final = "/openapi/"
 
 
 def where(api: Api, request: Request) -> Place:
-    if request.has_long_target:
+    if request.has_long_target or request.has_long_headers:
         return "thread"
     info = request.info
     if not info.is_write:
@@ -47,6 +49,14 @@ def where(api: Api, request: Request) -> Place:
         if item is not None and len(item.data) > LONG_BYTES:
             return "thread"
     return "turn"
+
+
+def has_long_answers(effect: Effect, result: object) -> bool:
+    """Whether webhooks, which ``result`` is of, sent so much that the request goes on in the thread."""
+    if not isinstance(effect, CallWebhooks):
+        return False
+    answers = cast(Sequence[WebhookAnswer], result)
+    return sum(len(each.body) for each in answers) > LONG_BYTES
 
 
 def _is_long_read(api: Api, request: Request) -> bool:

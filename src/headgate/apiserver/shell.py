@@ -36,7 +36,7 @@ from headgate.apiserver.messages import (
     WebhookAnswer,
     WebhookCall,
 )
-from headgate.apiserver.placement import Place, where
+from headgate.apiserver.placement import Place, has_long_answers, where
 from headgate.apiserver.streams import Stream
 from headgate.apiserver.watching import Watch
 from headgate.apiserver.webhooks.shell import Webhooks
@@ -173,7 +173,11 @@ class Endpoint:
 
     async def _drive(self, steps: Answering, place: Place, effect: Effect | None = None) -> Response | Watch:
         while True:
-            result = None if effect is None else await self._perform(effect)
+            result = None
+            if effect is not None:
+                result = await self._perform(effect)
+                if has_long_answers(effect, result):
+                    place = "thread"
             if place == "thread":
                 step = await self._in_thread(steps, result)
             else:

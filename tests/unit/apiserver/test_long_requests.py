@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -14,9 +16,12 @@ import pytest
 
 import collector
 from embedded import TOKEN, Embedded, a_pod
-from headgate.apiserver.messages import LONG_BYTES, Request, Response
-from headgate.apiserver.placement import MANY_BYTES, MANY_OBJECTS, where
+from harness.hooks import HookServer
+from headgate.apiserver.messages import LONG_BYTES, CallWebhooks, Commit, Request, Response, WebhookAnswer
+from headgate.apiserver.placement import MANY_BYTES, MANY_OBJECTS, has_long_answers, where
 from headgate.apiserver.shell import Endpoint
+from headgate.kube.json_text import MAX_DENSE_BYTES, MAX_NODES, TOO_MANY_NODES
+from headgate.store import Revision
 from headgate.store.exclusion.shell import Exclusion
 from headgate.store.shell import Committer
 from large_bodies import PREPARED, bodies
@@ -33,6 +38,10 @@ def request(method: str, path: str, body: Any = None, how: str = "application/js
     path, _, query = path.partition("?")
     headers = {"authorization": f"Bearer {TOKEN}", "content-type": how, "accept": accept, "user-agent": "t/1"}
     return Request(method, path, query, headers, b"" if body is None else msgspec.json.encode(body))
+
+
+def with_headers(given: Request, more: dict[str, str], repeated: dict[str, tuple[str, ...]] | None = None) -> Request:
+    return msgspec.structs.replace(given, headers={**given.headers, **more}, repeated=repeated or {})
 
 
 def large(name: str, keys: int = 8_000) -> dict[str, Any]:
@@ -320,6 +329,10 @@ _LONG = {"x": "y" * LONG_BYTES}
         (request("POST", "/nowhere", _LONG), "thread"),
         (request("GET", f"/{'a' * LONG_BYTES}"), "thread"),
         (request("GET", f"/version?timeout={'1' * LONG_BYTES}"), "thread"),
+        (request("GET", MAPS, accept="text/plain," * (LONG_BYTES // 11)), "thread"),
+        (with_headers(request("GET", MAPS), {f"impersonate-extra-{n}": "" for n in range(2_000)}), "thread"),
+        (with_headers(request("POST", MAPS, {}), {"accept": "a"}, {"accept": ("a",) * LONG_BYTES}), "thread"),
+        (with_headers(request("GET", MAPS), {"accept": "*/*"}, {"accept": ("*/*",) * 10}), "loop"),
         (request("GET", f"{MAPS}/stored"), "loop"),
         (request("GET", f"{MAPS}/stored", accept="application/yaml"), "thread"),
         (request("GET", f"{MAPS}/small", accept="application/yaml"), "loop"),
@@ -339,6 +352,72 @@ def test_what_is_large_is_known_before_it_is_looked_at(given: Request, place: st
     server.post(DEFINITIONS, a_definition(_OPEN, additionalPrinterColumns=_columns(100, ".spec..a")))
     server.post(FOOS, foo({}))
     assert where(server.api, given) == place
+
+
+@pytest.mark.parametrize(("bytes_each", "is_long"), [(LONG_BYTES // 2, False), (LONG_BYTES // 2 + 1, True)])
+def test_what_webhooks_answer_decides_where_a_request_goes_on(bytes_each: int, is_long: bool) -> None:
+    answers = [WebhookAnswer(200, b" " * bytes_each)] * 2
+    assert has_long_answers(CallWebhooks(()), answers) is is_long
+    assert not has_long_answers(Commit(Revision(1)), None)
+
+
+def test_a_long_answer_of_a_webhook_keeps_the_event_loop_no_longer_than_a_long_body(tmp_path: Path) -> None:
+    patch = msgspec.json.encode([{"op": "add", "path": "/data", "value": {f"k{n}": "v" for n in range(60_000)}}])
+    response = {"allowed": True, "patchType": "JSONPatch", "patch": base64.b64encode(patch).decode()}
+
+    def answer(review: Any) -> Any:
+        return {**review, "response": {"uid": review["request"]["uid"], **response}}
+
+    async def scenario(endpoint: Endpoint) -> None:
+        hook = {
+            "name": "a.b.c",
+            "clientConfig": {"url": hooks.url("/grow"), "caBundle": base64.b64encode(hooks.ca).decode()},
+            "admissionReviewVersions": ["v1"],
+            "sideEffects": "None",
+            "rules": [
+                {"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}
+            ],
+        }
+        where_to = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+        assert (await send(endpoint, "POST", MAPS, {"metadata": {"name": "small"}})).status == 201
+        assert (await send(endpoint, "POST", where_to, {"metadata": {"name": "h"}, "webhooks": [hook]})).status == 201
+        assert await _longest_turn_s(endpoint, "POST", MAPS, {"metadata": {"name": "grown"}}) < BOUND_S
+        assert len(json.loads((await send(endpoint, "GET", f"{MAPS}/grown")).body)["data"]) == 60_000
+
+    with HookServer(tmp_path) as hooks:
+        hooks.hooks["/grow"] = answer
+        play(scenario)
+
+
+@pytest.mark.parametrize("how", ["application/json", "application/yaml"])
+def test_a_long_body_of_too_many_values_is_too_large(how: str) -> None:
+    body = msgspec.json.encode({"metadata": {"name": "a"}, "data": {f"key-{n}": "" for n in range(MAX_NODES // 2)}})
+    body = body.ljust(MAX_DENSE_BYTES + 1)
+    server = Embedded()
+    answer = server.send(Request("POST", MAPS, "", request("POST", MAPS, how=how).headers, body))
+    assert isinstance(answer, Response)
+    told = json.loads(answer.body)
+    assert (answer.status, told["reason"]) == (413, "RequestEntityTooLarge")
+    assert told["message"] == f"Request entity too large: {TOO_MANY_NODES}"
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        "application/json-patch+json",
+        "application/merge-patch+json",
+        "application/strategic-merge-patch+json",
+        "application/apply-patch+yaml",
+    ],
+)
+def test_a_long_patch_of_too_many_values_is_too_large(how: str) -> None:
+    server = Embedded()
+    server.post(MAPS, {"metadata": {"name": "a"}})
+    body = b'{"data":[' + b",".join([b'""'] * MAX_NODES) + b"]}" + b" " * MAX_DENSE_BYTES
+    given = msgspec.structs.replace(request("PATCH", f"{MAPS}/a?fieldManager=m", how=how), body=body)
+    answer = server.send(given)
+    assert isinstance(answer, Response)
+    assert (answer.status, json.loads(answer.body)["reason"]) == (413, "RequestEntityTooLarge")
 
 
 def test_what_changes_the_store_waits_while_a_thread_uses_it() -> None:
