@@ -8,7 +8,9 @@ import errno
 import gc
 import signal
 import socket
+import sys
 from collections.abc import AsyncIterator
+from typing import Final
 
 import headgate
 from headgate.apiserver.discovery import KUBERNETES_VERSION
@@ -20,6 +22,10 @@ from headgate.cli.meters import show
 from headgate.cli.plan import Plan, UpProblem
 from headgate.cli.server import Say, Served, serve
 from headgate.store import Store
+
+_SWITCH_S: Final = 0.001
+"""After this time a thread that works on a long request lets the event loop run. Python's 5 ms would pass several times
+in a short request: each call that reads or writes a socket gives the interpreter lock away."""
 
 
 async def run(plan: Plan, say: Say) -> None:
@@ -65,6 +71,7 @@ async def _cluster(plan: Plan, sock: socket.socket, say: Say) -> AsyncIterator[N
             raise UpProblem(f"{why}; make room, or name another place with --kubeconfig") from problem
         _tell(plan, url, metrics, served.store, say)
         gc.freeze()  # tables and objects that stay: looking for garbage among them would hold up requests
+        sys.setswitchinterval(_SWITCH_S)
         yield
 
 
