@@ -32,6 +32,7 @@ _SILENCE_S: Final = 135.0
 """Servers send a bookmark about every minute: when two did not come, the connection is dead and does not know it."""
 _QUIET_S: Final = 1.0
 """Objects that are told before other tasks of the event loop get a turn: a consumer may take its time for each."""
+_LONG_BYTES: Final = 32 * 1024
 _PATIENCE: Final = 3
 """How often a list from the past is refused before we believe that the server's data were put back."""
 
@@ -188,6 +189,8 @@ class Informer:
         async for line in lines:
             await give_way()
             kind, item, identity = parse_event(self._path, line, self._decode)
+            if len(line) > _LONG_BYTES:
+                await give_way()  # to read it took long, and so may what is done with it
             heard = True
             self._backoff.reset()
             if is_older(identity.revision, self._revision):

@@ -2,7 +2,8 @@
 
 A handler that raises costs the object it raised on: the failure is logged with the handler's name, the object and the
 error, and the newest event of that object is delivered again, later each time. Events of other objects are delivered
-meanwhile. ``client/informer.py`` is where the events come from.
+meanwhile. A handler that needs more than one turn of the event loop says so (``postpone``), and how it ended
+(``finish``). ``client/informer.py`` is where the events come from.
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ class Redelivery:
         self._jitter = jitter
         self._first_retry_s = first_retry_s
         self._failed: dict[Subject, _Failed] = {}
+        self._postponed: dict[Subject, Event] = {}
 
     def __len__(self) -> int:
         """How many events wait to be delivered again."""
@@ -61,15 +63,35 @@ class Redelivery:
     def deliver(self, event: Event) -> None:
         """Never raises an ``Exception``. An older event of the same object that failed is not delivered any more."""
         subject = _subject(event)
+        self._postponed.pop(subject, None)
         try:
             self._handle(event)
         except Exception as error:
             self._set_aside(subject, event, error)
         else:
-            self._forget(subject)
+            if subject not in self._postponed:
+                self._forget(subject)
+            else:
+                self._stop_timer(subject)
+
+    def postpone(self, event: Event) -> None:
+        """The handler returns, or has returned, and is not done with the event."""
+        self._postponed[_subject(event)] = event
+
+    def finish(self, event: Event, error: Exception | None) -> None:
+        """The handler is done with a postponed event. If it failed, the event is delivered again, unless a newer one of
+        the same object was delivered since."""
+        subject = _subject(event)
+        if self._postponed.get(subject) is event:
+            del self._postponed[subject]
+            if error is None:
+                self._forget(subject)
+            else:
+                self._set_aside(subject, event, error)
 
     def close(self) -> None:
         """Nothing is delivered again from now on."""
+        self._postponed.clear()
         for subject in list(self._failed):
             self._forget(subject)
 
@@ -101,9 +123,14 @@ class Redelivery:
             self.deliver(failed.event)
 
     def _forget(self, subject: Subject) -> None:
-        failed = self._failed.pop(subject, None)
+        self._stop_timer(subject)
+        self._failed.pop(subject, None)
+
+    def _stop_timer(self, subject: Subject) -> None:
+        failed = self._failed.get(subject)
         if failed is not None and failed.timer is not None:
             failed.timer.cancel()
+            failed.timer = None
 
 
 def _subject(event: Event) -> Subject:

@@ -13,8 +13,12 @@ import contextlib
 import logging
 import random
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any, Final
+
+import msgspec
 
 from headgate.client.backoff import Backoff
 from headgate.client.events.shell import EventWriter, Said
@@ -46,10 +50,13 @@ _NOT_SERVED_S: Final = 10.0
 """How long a kind may be listed by discovery and answer 404: when its definition is deleted, discovery lags behind."""
 _AT_ONCE: Final = 64
 """Requests of one batch that are on their way at a time."""
+_NOT_LEARNT: Final = "what the server serves could not be taken in, and is read again"
 _EVENT_ATTEMPTS: Final = 2
 _EVENT_WRITERS: Final = 8
 """Many controllers speak: one that waits for each commit would be heard too late."""
 _EVENTS_KEPT: Final = 16_384
+_WAKES_AT_ONCE: Final = 500
+"""Wakes of one event that are queued before other tasks get their turn."""
 _BREATH_S: Final = 0.25
 """How long an Event waits for a moment without work: where there is always some it still gets its turn."""
 
@@ -90,6 +97,16 @@ class _Feed:
             listener.close()
 
 
+class _Wakes(msgspec.Struct):
+    """What an event or a verdict wakes, as far as it is not queued yet."""
+
+    controller: Controller
+    rest: Iterator[Wake]
+    ended: Callable[[Exception | None], None]
+    """Told once, if they took more than one turn: how it ended."""
+    failed: Exception | None = None
+
+
 class Controllers:
     def __init__(
         self,
@@ -108,12 +125,15 @@ class Controllers:
         self._events = EventWriter(writer, most=_EVENTS_KEPT, workers=_EVENT_WRITERS, turn=self._rest)
         self._kinds_changed = asyncio.Event()
         self._learning = Backoff(_DISCOVERY_RETRY_S)
+        self._unqueued: Final[deque[_Wakes]] = deque()
+        self._has_unqueued: Final = asyncio.Event()
 
     async def run(self) -> None:
         """Runs until it is cancelled."""
         self._queue: WorkQueue[Job] = WorkQueue()
         try:
             async with asyncio.TaskGroup() as group:
+                group.create_task(self._queue_the_rest())
                 await self._discover(group)
                 group.create_task(self._follow_kinds(group))
                 await self._wait_for_lists()
@@ -163,16 +183,25 @@ class Controllers:
         if not failed:
             self._learning.reset()
         else:
-            wait_s = self._learning.next(random.random())
-            asyncio.get_running_loop().call_later(wait_s, self._kinds_changed.set)
+            self._discover_later()
         self._tune(group, served)
+
+    def _discover_later(self) -> None:
+        wait_s = self._learning.next(random.random())
+        asyncio.get_running_loop().call_later(wait_s, self._kinds_changed.set)
 
     def _learns(self, controller: Controller, served: Served) -> bool:
         """False if it failed: discovery is read again then, later each time."""
+
+        def ended(error: Exception | None) -> None:
+            if error is not None:
+                _log.error("%s: %s", controller.name, _NOT_LEARNT, exc_info=error)
+                self._discover_later()
+
         try:
-            self._wake(controller, controller.learn(served))
+            self._wake(controller, controller.learn(served), ended)
         except Exception:
-            _log.exception("%s: what the server serves could not be taken in, and is read again", controller.name)
+            _log.exception("%s: %s", controller.name, _NOT_LEARNT)
             return False
         return True
 
@@ -197,9 +226,12 @@ class Controllers:
 
     def _delivery(self, controller: Controller, resource: Resource) -> Redelivery:
         def handle(event: Event) -> None:
-            self._wake(controller, _told(controller, resource, event, time.time()))
+            wakes = _told(controller, resource, event, time.time())
+            if not self._wake(controller, wakes, lambda error: delivery.finish(event, error)):
+                delivery.postpone(event)
 
-        return Redelivery(controller.name, resource.plural, handle)
+        delivery = Redelivery(controller.name, resource.plural, handle)
+        return delivery
 
     async def _follow(self, resource: Resource, informer: Informer) -> None:
         """A watch that fails in a way that it does not know goes on where it was, and the others do not notice."""
@@ -256,17 +288,46 @@ class Controllers:
         for listener in feed.listeners:
             listener.deliver(event)
 
-    def _wake(self, controller: Controller, wakes: Iterable[Wake]) -> None:
-        """A wake that cannot be queued costs itself. What it came from has failed, and is tried again."""
-        failed: Exception | None = None
-        for wake in wakes:
+    def _wake(self, controller: Controller, wakes: Iterable[Wake], ended: Callable[[Exception | None], None]) -> bool:
+        """False if there are more than fit into one turn of the event loop: ``ended`` is told about the rest."""
+        unqueued = _Wakes(controller, iter(wakes), ended)
+        if self._queue_some(unqueued):
+            return True
+        self._unqueued.append(unqueued)
+        self._has_unqueued.set()
+        return False
+
+    def _queue_some(self, wakes: _Wakes) -> bool:
+        """Whether that was all. A wake that cannot be queued costs itself: the others are queued, then it is raised."""
+        count = 0
+        for wake in islice(wakes.rest, _WAKES_AT_ONCE):
+            count += 1
             try:
-                self._queue.add((controller, wake.key), wake.after_s)
+                self._queue.add((wakes.controller, wake.key), wake.after_s)
             except Exception as error:
-                _log.error("%s: %s cannot be woken: %s: %s", controller.name, wake, type(error).__name__, error)
-                failed = error
-        if failed is not None:
-            raise failed
+                _log.error("%s: %s cannot be woken: %s: %s", wakes.controller.name, wake, type(error).__name__, error)
+                wakes.failed = error
+        if count == _WAKES_AT_ONCE:
+            return False
+        if wakes.failed is not None:
+            raise wakes.failed
+        return True
+
+    async def _queue_the_rest(self) -> None:
+        while True:
+            await self._has_unqueued.wait()
+            while self._unqueued:
+                await give_way()
+                first = self._unqueued[0]
+                failed: Exception | None = None
+                try:
+                    if not self._queue_some(first):
+                        continue
+                except Exception as error:
+                    failed = error
+                self._unqueued.popleft()
+                first.ended(failed)
+            self._has_unqueued.clear()
 
     # -- work ------------------------------------------------------------------------------------------------------
 
@@ -299,7 +360,7 @@ class Controllers:
     def _judge(self, job: Job, verdict: Verdict) -> None:
         match verdict:
             case Done(wakes):
-                self._wake(job[0], wakes)
+                self._wake(job[0], wakes, lambda error: self._woken(job, error))
                 self._queue.succeeded(job)
             case Later(after_s):
                 self._queue.add(job, after_s)
@@ -309,6 +370,11 @@ class Controllers:
                 _log.debug("%s: %s is tried again in %.3f s: %s", job[0].name, job[1], wait_s, why)
             case _:
                 raise TypeError(f"the work ended with {verdict!r}, which is no verdict")
+
+    def _woken(self, job: Job, error: Exception | None) -> None:
+        if error is not None:
+            wait_s = self._queue.again(job, random.random())
+            _log.error("%s: %s is worked on again in %.3f s: %s", job[0].name, job[1], wait_s, error, exc_info=error)
 
     # -- effects out -----------------------------------------------------------------------------------------------
 

@@ -7,7 +7,8 @@ The steps of a deletion are in ``collecting.py``; here is what to look at, and w
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Iterator
+from itertools import chain
 from typing import Any, Final
 
 import msgspec
@@ -93,7 +94,7 @@ class Collector(Controller):
         found = [each for each in self._parked if served.find(each.api_version, each.kind) is not None]
         wakes = [Wake(key) for each in found for key in self._parked.pop(each)]
         gone = before.keys() - self._kinds.keys()
-        return [*wakes, *_wakes(self.graph.forget(gone))] if gone else wakes
+        return chain(wakes, _wakes(self.graph.forget(gone))) if gone else wakes
 
     def applied(self, resource: Resource, obj: Object, now_s: float) -> Iterable[Wake]:
         kind = self._kinds.get(resource)
@@ -129,7 +130,7 @@ class Collector(Controller):
         if isinstance(found, _Unserved):
             return self._park(found, key)
         if found is None:
-            return Done(_wakes(self.graph.absent(claim)))
+            return Done(list(_wakes(self.graph.absent(claim))))
         # It exists, so its kind's watch will tell of it, or of its end. Should both be missed, this comes back.
         return Again("not heard of yet") if self.graph.doubted(claim) else Done()
 
@@ -139,7 +140,7 @@ class Collector(Controller):
             return Done()
         answer = yield Get(node.resource, node.namespace, node.name, METADATA)
         if answer.missing or (answer.ok and answer.body["metadata"]["uid"] != uid):
-            return Done(_wakes(self.graph.removed(node.resource, uid)))
+            return Done(list(_wakes(self.graph.removed(node.resource, uid))))
         if not answer.ok:
             return Again(answer.message)
         live = answer.body["metadata"]
@@ -272,8 +273,8 @@ class Collector(Controller):
         return Done()
 
 
-def _wakes(looks: Iterable[Look]) -> list[Wake]:
-    return [Wake(look) for look in looks]
+def _wakes(looks: Iterable[Look]) -> Iterator[Wake]:
+    return map(Wake, looks)
 
 
 def _verdict(problem: Problem) -> Done | Again:

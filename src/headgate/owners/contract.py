@@ -1,7 +1,9 @@
 """What every controller is: interests, events in, keys to work on, and work in steps.
 
 A controller remembers what it hears and says which keys need work (:class:`Wake`); the work itself gets a key, never an
-event, so a key that is woken ten times is worked on once. Work is a generator of effects that returns a verdict.
+event, so a key that is woken ten times is worked on once. What one event wakes may be many: the result of a method may
+be an iterator, which is read in parts, and other events may be heard between two parts. Work is a generator of effects
+that returns a verdict.
 While it waits for an answer other events may be heard, so what was remembered must be looked at again afterwards.
 Nothing here knows of clocks or sockets: ``now_s`` (seconds since 1970) comes in. ``control/shell.py`` serves them all.
 """

@@ -4,11 +4,16 @@ Metadata goes in; out come the keys that need a look (:data:`Look`). The graph d
 was told, which may be stale, incomplete or out of order across kinds, and ``collector.py`` asks the server before it
 acts. An owner that is named but was never heard of, or that is named wrongly, is a :class:`Claim`: it stays in doubt
 until the server says that there is no such object, or until the object itself is heard of.
+
+An object may name tens of thousands of owners, and an owner may have more dependents. So the keys come as iterators
+that are read in parts, and the graph may hear of other changes between two parts. The edges are complete when a method
+returns; doubts are raised while its result is read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, Final
 
 import msgspec
@@ -43,9 +48,6 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
     uid: str
 
 
-_NOBODY: Final[Mapping[str, Sequence[Reference]]] = {}
-
-
 class Node(msgspec.Struct):
     """An object that was heard of. Mutable: it follows its object."""
 
@@ -57,14 +59,24 @@ class Node(msgspec.Struct):
     deleting: bool = False
     orphaning: bool = False
     """It goes once its dependents are orphans."""
-    naming: Mapping[str, Sequence[Reference]] = msgspec.field(default_factory=lambda: _NOBODY)
-    """The owners by uid, where they are many."""
+    looked: int = 0
+    """How many of the owners, from the first, were looked at since they were told."""
+    by_uid: Mapping[str, Sequence[Reference]] | None = None
+    """The owners by uid, made when it is needed and they are many."""
     waiting: bool = False
     """It goes once the dependents that block it are gone (and orphans, if it is orphaning, are orphans)."""
 
     @property
     def resource(self) -> Resource:
         return self.kind.resource
+
+    def named(self, uid: str) -> Sequence[Reference]:
+        """The references that may be to an owner with this uid: all of them, where they are few."""
+        if len(self.owners) <= _FEW:
+            return self.owners
+        if self.by_uid is None:
+            self.by_uid = _by_uid(self.owners)
+        return self.by_uid.get(uid, ())
 
     def is_named_by(self, reference: Reference | Claim, namespace: str) -> bool:
         """Whether a reference from ``namespace`` has all of it right."""
@@ -129,8 +141,8 @@ def references(metadata: Object) -> tuple[Reference, ...]:
 class Graph:
     def __init__(self) -> None:
         self._nodes: Final[dict[str, Node]] = {}
-        self._dependents: Final[dict[str, set[str]]] = {}
-        self._blocking: Final[dict[str, set[str]]] = {}  # those of them that say so
+        self._dependents: Final[dict[str, dict[str, None]]] = {}  # in the order in which they were heard of
+        self._blocking: Final[dict[str, dict[str, None]]] = {}  # those of them that say so
         self._doubts: Final[dict[str, dict[Claim, set[str]]]] = {}  # by the owner's uid
 
     # -- asking ----------------------------------------------------------------------------------------------------
@@ -139,11 +151,11 @@ class Graph:
         return self._nodes.get(uid)
 
     def dependents(self, uid: str) -> list[Node]:
-        return [self._nodes[each] for each in sorted(self._dependents.get(uid, ()))]
+        return [self._nodes[each] for each in self._dependents.get(uid, ())]
 
     def blocking(self, owner: Node) -> list[Node]:
         """The dependents that a foreground deletion waits for. One that only knows the uid must not hold it up."""
-        return [node for each in sorted(self._blocking.get(owner.uid, ())) if _blocks(node := self._nodes[each], owner)]
+        return [node for each in self._blocking.get(owner.uid, ()) if _blocks(node := self._nodes[each], owner)]
 
     def is_blocked(self, owner: Node) -> bool:
         return any(_blocks(self._nodes[each], owner) for each in self._blocking.get(owner.uid, ()))
@@ -173,62 +185,64 @@ class Graph:
 
     # -- hearing ---------------------------------------------------------------------------------------------------
 
-    def applied(self, kind: ServedKind, metadata: Object) -> list[Look]:
+    def applied(self, kind: ServedKind, metadata: Object) -> Iterator[Look]:
         owners = references(metadata)
         deleting = "deletionTimestamp" in metadata
         finalizers: Sequence[str] = (metadata.get("finalizers") or ()) if deleting else ()
         orphaning, waiting = ORPHAN in finalizers, FOREGROUND in finalizers
         uid = metadata["uid"]
         node = self._nodes.get(uid)
-        looks: list[Look] = []
+        looks: list[Iterable[Look]] = []
         if node is None:
             node = Node(kind, metadata.get("namespace", ""), metadata["name"], uid)
             self._nodes[uid] = node
-            looks += self._seen(node)
+            looks.append(self._misnaming(node, self._doubts.pop(uid, {})))
         node.kind = kind
-        if owners != node.owners:
-            looks += self._rewire(node, owners)
+        if owners != node.owners or node.looked < len(owners):
+            looks.append(self._rewire(node, owners))
         begins = waiting and not orphaning and not (node.waiting and not node.orphaning)
         if orphaning and not node.orphaning:
-            looks.append(Orphan(uid))
+            looks.append([Orphan(uid)])
         node.deleting, node.orphaning, node.waiting = deleting, orphaning, waiting
         if begins:
-            looks += (Attempt(each) for each in sorted(self._dependents.get(uid, ())))
-            looks.append(Attempt(uid))
-        return looks
+            looks.append(self._attempts(uid))
+            looks.append([Attempt(uid)])
+        return chain.from_iterable(looks)
 
-    def removed(self, resource: Resource, uid: str) -> list[Look]:
+    def removed(self, resource: Resource, uid: str) -> Iterator[Look]:
         """``resource`` is where it was seen last: a kind may move to another version, and its objects with it."""
         node = self._nodes.get(uid)
         if node is None or node.resource != resource:
-            return []
+            return iter(())
         del self._nodes[uid]
-        looks: list[Look] = [Attempt(each) for each in sorted(self._dependents.get(uid, ()))]
-        for reference in node.owners:
+        owners, node.owners = node.owners, ()
+        for reference in owners:
             self._unlink(node, reference)
-            owner = self._nodes.get(reference.uid)
-            if owner is not None and owner.waiting and not self.is_blocked(owner):
-                looks.append(Attempt(owner.uid))
-        return looks
+        return chain(self._attempts(uid), self._unblocked(owners))
 
-    def forget(self, resources: Collection[Resource]) -> list[Look]:
+    def forget(self, resources: Collection[Resource]) -> Iterator[Look]:
         """These are not served any more. What becomes of their objects is not known: they may come back elsewhere."""
         doomed = [node for node in self._nodes.values() if node.resource in resources]
-        return [look for node in doomed for look in self.removed(node.resource, node.uid)]
+        return chain.from_iterable([self.removed(node.resource, node.uid) for node in doomed])
 
-    def absent(self, claim: Claim) -> list[Look]:
+    def absent(self, claim: Claim) -> Iterator[Look]:
         """The server knows no such owner: whoever named it needs a look."""
-        return [Attempt(each) for each in sorted(self._settle(claim))]
+        return map(Attempt, sorted(self._settle(claim)))
 
     # -- wiring ----------------------------------------------------------------------------------------------------
 
-    def _seen(self, node: Node) -> Iterator[Look]:
-        """An object that others may have named already: their doubts end."""
-        for claim, dependents in list(self._doubts.get(node.uid, {}).items()):
-            self._settle(claim)
+    def _attempts(self, owner_uid: str) -> Iterator[Look]:
+        """For each of those that are dependents now."""
+        return map(Attempt, list(self._dependents.get(owner_uid, ())))
+
+    def _misnaming(self, node: Node, claims: Mapping[Claim, set[str]]) -> Iterator[Look]:
+        """An object that others have named already: their doubts are over, and some had it wrong."""
+        for claim, dependents in claims.items():
             if not node.is_named_by(claim, claim.namespace):
                 for each in sorted(dependents):
-                    yield from self._misnamed(self._nodes[each], node)
+                    dependent = self._nodes.get(each)
+                    if dependent is not None:
+                        yield from self._misnamed(dependent, node)
 
     def _misnamed(self, dependent: Node, owner: Node) -> Iterator[Look]:
         if owner.namespace and dependent.namespace != owner.namespace:
@@ -236,20 +250,30 @@ class Graph:
         yield Attempt(dependent.uid)
 
     def _rewire(self, node: Node, owners: tuple[Reference, ...]) -> Iterator[Look]:
-        before, after = frozenset(node.owners), frozenset(owners)
-        lost = [reference for reference in node.owners if reference not in after]
-        node.owners, node.naming = owners, _naming(owners)
+        before, lost = frozenset(node.owners[: node.looked]), list[Reference]()
+        if node.owners:
+            after = frozenset(owners)
+            lost = [reference for reference in node.owners if reference not in after]
+        node.owners, node.by_uid, node.looked = owners, None, 0
         for reference in lost:
             self._unlink(node, reference)
         for reference in owners:
-            self._dependents.setdefault(reference.uid, set()).add(node.uid)
+            self._dependents.setdefault(reference.uid, {})[node.uid] = None
             if reference.blocks:
-                self._blocking.setdefault(reference.uid, set()).add(node.uid)
+                self._blocking.setdefault(reference.uid, {})[node.uid] = None
+        return chain(self._unblocked(lost), self._doubting(node, owners, before))
+
+    def _unblocked(self, lost: Iterable[Reference]) -> Iterator[Look]:
         for reference in lost:
             owner = self._nodes.get(reference.uid)
             if owner is not None and owner.waiting and not self.is_blocked(owner):
                 yield Attempt(owner.uid)
-        for reference in owners:
+
+    def _doubting(self, node: Node, owners: tuple[Reference, ...], before: Collection[Reference]) -> Iterator[Look]:
+        for looked, reference in enumerate(owners):
+            if node.owners is not owners:
+                return  # the object was heard of again, which looks at the rest, too; or it is gone
+            node.looked = looked + 1
             owner = self._nodes.get(reference.uid)
             if reference in before:
                 # An owner that is off the list now may have kept the node from being judged by the others.
@@ -290,9 +314,7 @@ def claim_of(reference: Reference, namespace: str) -> Claim:
     return Claim(reference.api_version, reference.kind, namespace, reference.name, reference.uid)
 
 
-def _naming(owners: tuple[Reference, ...]) -> Mapping[str, Sequence[Reference]]:
-    if len(owners) <= _FEW:
-        return _NOBODY
+def _by_uid(owners: tuple[Reference, ...]) -> Mapping[str, Sequence[Reference]]:
     found: dict[str, list[Reference]] = {}
     for each in owners:
         found.setdefault(each.uid, []).append(each)
@@ -300,13 +322,12 @@ def _naming(owners: tuple[Reference, ...]) -> Mapping[str, Sequence[Reference]]:
 
 
 def _blocks(node: Node, owner: Node) -> bool:
-    named = node.naming.get(owner.uid, ()) if node.naming else node.owners
-    return any(each.blocks and owner.is_meant_by(each, node.namespace) for each in named)
+    return any(each.blocks and owner.is_meant_by(each, node.namespace) for each in node.named(owner.uid))
 
 
-def _discard(index: dict[str, set[str]], key: str, uid: str) -> None:
+def _discard(index: dict[str, dict[str, None]], key: str, uid: str) -> None:
     uids = index.get(key)
     if uids is not None:
-        uids.discard(uid)
+        uids.pop(uid, None)
         if not uids:
             del index[key]

@@ -134,3 +134,63 @@ def test_an_object_without_an_identity_is_retried_as_well(run: Run) -> None:
         await until(lambda: handler.taken == [Applied({"metadata": {"name": 7}})])
 
     run(story())
+
+
+class Postponing:
+    """Needs another turn for each event; what becomes of it is up to the test."""
+
+    def __init__(self) -> None:
+        self.taken: list[Event] = []
+        self.events = Redelivery("some-controller", "pods", self, first_retry_s=0.0001)
+
+    def __call__(self, event: Event) -> None:
+        self.taken.append(event)
+        self.events.postpone(event)
+
+
+@on_both_loops
+def test_an_event_that_failed_after_it_was_postponed_is_delivered_again(run: Run) -> None:
+    async def story() -> None:
+        handler = Postponing()
+        event = an_object("a", state=1)
+        handler.events.deliver(event)
+        handler.events.finish(event, RuntimeError("a bug"))
+        await until(lambda: len(handler.taken) == 2)
+        handler.events.finish(event, RuntimeError("a bug"))
+        await until(lambda: len(handler.taken) == 3)
+        handler.events.finish(event, None)
+        assert len(handler.events) == 0
+        await asyncio.sleep(0.02)
+        assert handler.taken == [event] * 3
+
+    run(story())
+
+
+@on_both_loops
+def test_a_postponed_event_that_fails_after_a_newer_one_was_delivered_is_not_delivered_again(run: Run) -> None:
+    async def story() -> None:
+        handler = Postponing()
+        older, newer = an_object("a", state=1), an_object("a", state=2)
+        handler.events.deliver(older)
+        handler.events.finish(older, RuntimeError("a bug"))
+        handler.events.deliver(newer)
+        handler.events.finish(older, RuntimeError("a bug"))
+        await asyncio.sleep(0.02)
+        assert handler.taken == [older, newer]
+        handler.events.finish(newer, None)
+        assert len(handler.events) == 0
+
+    run(story())
+
+
+@on_both_loops
+def test_a_postponed_event_that_fails_after_the_end_is_not_delivered_again(run: Run) -> None:
+    async def story() -> None:
+        handler = Postponing()
+        handler.events.deliver(an_object("a"))
+        handler.events.close()
+        handler.events.finish(handler.taken[0], RuntimeError("a bug"))
+        await asyncio.sleep(0.02)
+        assert len(handler.taken) == 1
+
+    run(story())

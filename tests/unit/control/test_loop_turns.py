@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
 
 import collector
 from headgate.client.time_slice import SLICE_S, give_way
+from headgate.kube.resource import CONFIG_MAPS, Resource
 from headgate.owners.collector import Collector
-from unit.control.serving import MAPS, a_server, ask, running, with_namespace
+from headgate.owners.contract import Controller, Done, Interest, Steps, Wake
+from headgate.owners.served import Served
+from unit.control.serving import MAPS, a_server, ask, running, until, with_namespace
 
 _BOUND_S = 0.1
 _OWNERS = 5_000
@@ -90,3 +94,117 @@ def test_tasks_that_never_wait_share_the_turns_of_the_event_loop() -> None:
 @pytest.mark.parametrize("number", [1, 2])
 def test_each_event_loop_has_its_own_turns(number: int) -> None:
     asyncio.run(give_way())
+
+
+class _Waker(Controller):
+    """One ConfigMap wakes many keys, and each of them takes its time to be named."""
+
+    name = "waker"
+    number = 3_000
+
+    def __init__(self, failures: int = 0) -> None:
+        self.worked: set[int] = set()
+        self.failures = failures
+
+    def interests(self) -> Iterable[Interest]:
+        return (Interest(CONFIG_MAPS, frozenset({"data"})),)
+
+    def applied(self, resource: Resource, obj: dict[str, Any], now_s: float) -> Iterator[Wake]:
+        for key in range(self.number):
+            began = time.thread_time()
+            while time.thread_time() - began < 0.0001:
+                pass
+            yield Wake(key)
+        if self.failures:
+            self.failures -= 1
+            raise RuntimeError("a bug")
+        yield Wake(self.number)
+
+    def work(self, key: int, now_s: float) -> Steps:
+        self.worked.add(key)
+        return Done()
+        yield
+
+
+def test_an_event_that_wakes_many_keys_never_keeps_the_event_loop() -> None:
+    async def scenario() -> float:
+        async with a_server() as transport:
+            await with_namespace(transport)
+            waker = _Waker()
+            async with running(transport, waker):
+                turns = _Turns()
+                watching = asyncio.create_task(turns.watch())
+                assert (await ask(transport, "POST", MAPS, {"metadata": {"name": "a"}}))[0] == 201
+                await until(lambda: len(waker.worked) == waker.number + 1)
+                watching.cancel()
+                return turns.longest_s
+
+    longest = float("inf")
+    with collector.without_earlier_objects():
+        for _ in range(3):
+            longest = min(longest, asyncio.run(scenario()))
+            if longest < _BOUND_S:
+                return
+    pytest.fail(f"a turn took {longest * 1000:.0f} ms")
+
+
+def test_an_event_whose_later_parts_fail_is_told_again(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        async with a_server() as transport:
+            await with_namespace(transport)
+            waker = _Waker(failures=2)
+            async with running(transport, waker):
+                assert (await ask(transport, "POST", MAPS, {"metadata": {"name": "a"}}))[0] == 201
+                await until(lambda: waker.number in waker.worked)
+                assert waker.failures == 0
+
+    asyncio.run(scenario())
+    assert "waker: configmaps default/a could not be taken in" in caplog.text
+
+
+def test_work_whose_later_wakes_fail_is_done_again(caplog: pytest.LogCaptureFixture) -> None:
+    no_key: Any = ["cannot be hashed"]
+
+    class Wakes(_Waker):
+        def applied(self, resource: Resource, obj: dict[str, Any], now_s: float) -> Iterator[Wake]:
+            return iter((Wake(-1),))
+
+        def work(self, key: int, now_s: float) -> Steps:
+            self.worked.add(key)
+            if key >= 0:
+                return Done()
+            self.failures -= 1
+            wakes = [Wake(each) for each in range(self.number)]
+            return Done([*wakes, Wake(no_key if self.failures else self.number), Wake(self.number + 1)])
+            yield
+
+    async def scenario() -> None:
+        async with a_server() as transport:
+            await with_namespace(transport)
+            wakes = Wakes(failures=2)
+            async with running(transport, wakes):
+                assert (await ask(transport, "POST", MAPS, {"metadata": {"name": "a"}}))[0] == 201
+                await until(lambda: wakes.number in wakes.worked)
+                assert wakes.number + 1 in wakes.worked
+
+    asyncio.run(scenario())
+    assert "waker: -1 is worked on again" in caplog.text
+
+
+def test_discovery_whose_later_wakes_fail_is_read_again(caplog: pytest.LogCaptureFixture) -> None:
+    class Learns(_Waker):
+        def learn(self, served: Served) -> Iterable[Wake]:
+            return super().applied(CONFIG_MAPS, {}, 0.0)
+
+    async def at_once(seconds: float) -> None:
+        await asyncio.sleep(0)
+
+    async def scenario() -> None:
+        async with a_server() as transport:
+            await with_namespace(transport)
+            learns = Learns(failures=1)
+            async with running(transport, learns, sleep=at_once):
+                await until(lambda: learns.number in learns.worked)
+
+    asyncio.run(scenario())
+    assert "waker: what the server serves could not be taken in" in caplog.text
