@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from random import Random
 from typing import Any
 
 import pytest
 
-import interpreter_lock
 from headgate.kube import codec
 from headgate.kube.schema import GroupVersionKind, Schemas
 
@@ -123,11 +121,3 @@ def test_printing_leaves_its_input_alone_and_shares_no_containers_with_it(tables
 def test_empty_structs_that_are_printed_are_not_shared_between_answers(tables: Schemas) -> None:
     printed(tables, "", "Node", {})["status"]["nodeInfo"]["machineID"] = "changed"
     assert printed(tables, "", "Node", {})["status"]["nodeInfo"]["machineID"] == ""
-
-
-def test_other_threads_run_while_many_keys_are_sorted(tables: Schemas) -> None:
-    keys = Random(7)
-    obj = {"data": {f"k{keys.random()}": "v" for _ in range(250_000)}}
-    assert interpreter_lock.is_shared(
-        0.2, lambda: interpreter_lock.longest_s(lambda: printed(tables, "", "ConfigMap", obj))
-    )
