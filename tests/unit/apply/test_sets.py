@@ -100,5 +100,7 @@ def test_many_elements_are_sorted_as_few_are() -> None:
 
 
 def test_other_threads_run_while_many_elements_are_sorted() -> None:
-    fields = {f'k:{{"containerPort":{number * 7919 % 100_003},"protocol":"TCP"}}': {} for number in range(100_000)}
+    fields: FieldSet = {
+        f'k:{{"containerPort":{number * 7919 % 100_003},"protocol":"TCP"}}': {} for number in range(100_000)
+    }
     assert interpreter_lock.is_shared(0.1, lambda: interpreter_lock.longest_s(lambda: ordered(fields)))

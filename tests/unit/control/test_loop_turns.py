@@ -121,9 +121,9 @@ class _Waker(Controller):
         yield Wake(self.number)
 
     def work(self, key: int, now_s: float) -> Steps:
+        yield from ()
         self.worked.add(key)
         return Done()
-        yield
 
 
 def test_an_event_that_wakes_many_keys_never_keeps_the_event_loop() -> None:
@@ -170,13 +170,13 @@ def test_work_whose_later_wakes_fail_is_done_again(caplog: pytest.LogCaptureFixt
             return iter((Wake(-1),))
 
         def work(self, key: int, now_s: float) -> Steps:
+            yield from ()
             self.worked.add(key)
             if key >= 0:
                 return Done()
             self.failures -= 1
             wakes = [Wake(each) for each in range(self.number)]
             return Done([*wakes, Wake(no_key if self.failures else self.number), Wake(self.number + 1)])
-            yield
 
     async def scenario() -> None:
         async with a_server() as transport:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from headgate.kube.yaml_text import MAX_NODES, decode_yaml
+from headgate.kube.json_text import MAX_NODES
+from headgate.kube.yaml_text import decode_yaml
 
 
 @pytest.mark.parametrize(
