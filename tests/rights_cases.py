@@ -18,7 +18,7 @@ CONTROLLERS = "kube-system/headgate-controllers"
 WEBHOOKS = "headgate-system/headgate"
 """Of webhook-rights.yaml, and with combined-rights.yaml of several components in one process."""
 
-NO_RIGHTS = ("backup", "restore", "check", "config check", "demo", "up")
+NO_RIGHTS = ("annotations", "backup", "restore", "check", "config check", "demo", "up")
 """They work on files, or start a cluster of their own."""
 
 

@@ -140,11 +140,11 @@ def check(objects: Objects, key: str, step: str, about: Account, now_s: float) -
         cover(after, found[1], found[2].split(", "))
         told = account_of(build(after, now_s), after["workload", key], True, now_s)
         assert not any(UNCOVERED.search(each) for each in told.next), told
-    if found := EVICTS.search(step):
+    if EVICTS.search(step):
         event("evicts")
         alone = without(objects, *others_that_wait(objects, key))
         evicted = {each.key for each in cycle(alone, now_s) if isinstance(each, Evict)}
-        assert evicted == set(found[1].split(", ")), (step, about)
+        assert evicted == set(about.would_evict), (step, about)
     if step.startswith("there is room for it now"):
         event("room")
         assert is_admitted(without(objects, *others_that_wait(objects, key)), key, now_s), (step, about)

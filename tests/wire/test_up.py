@@ -36,6 +36,19 @@ def test_it_says_where_it_serves_and_what_to_type_next(cluster: Cluster) -> None
     assert "kubectl get" in text
 
 
+def test_it_says_which_nodes_there_are_and_not_which_were_asked_for(tmp_path: Path) -> None:
+    with Cluster(tmp_path / "data", "--components", "apiserver,nodes", "--nodes", "2", "--node-cpu", "4000m") as first:
+        assert "  nodes       2 registered, 2 ready, each with cpu 4, memory 32Gi" in first.printed
+        first.stop()
+    with Cluster(tmp_path / "data", "--components", "apiserver,nodes", "--nodes", "3", "--node-cpu", "16") as again:
+        (line,) = (each for each in again.printed if each.startswith("  nodes "))
+        status, listed = again.ask("GET", "/api/v1/nodes")
+        sizes = sorted(each["status"]["capacity"]["cpu"] for each in listed["items"])
+        assert status == 200
+        assert line.startswith(f"  nodes       {len(sizes)} registered, ")
+        assert all(f"cpu {size}, " in line for size in set(sizes)), (line, sizes)
+
+
 def test_ctrl_c_stops_it_cleanly_and_the_next_start_finds_everything(cluster: Cluster) -> None:
     made = {"metadata": {"name": "kept"}, "data": {"k": "v"}}
     assert cluster.ask("POST", "/api/v1/namespaces/default/configmaps", made)[0] == 201
@@ -139,6 +152,11 @@ def test_another_programs_database_is_left_alone(tmp_path: Path) -> None:
         (("--components", "apiserver,magic"), "magic"),
         (("--node-cpu", "many"), "many"),
         (("--node-resource", "gpu"), "NAME=QUANTITY"),
+        (("--node-cpu", "-3"), "more than 0"),
+        (("--node-memory", "NaN"), "not an amount of memory"),
+        (("--nodes", "-1"), "0<=x<=10000"),
+        (("--gated-pod-events", "99999999999999999999"), "range"),
+        (("--node-monitor-grace-period", "0s"), "at least 1s"),
         (("--feature-gates", "Nonsense=true"), "Nonsense"),
         (("--feature-gates", "PodSchedulingReadiness=maybe"), "PodSchedulingReadiness"),
     ],

@@ -17,6 +17,7 @@ from headgate.apiserver.discovery import KUBERNETES_VERSION
 from headgate.apiserver.http.shell import listen
 from headgate.apiserver.tls.shell import FileProblem
 from headgate.cli import components
+from headgate.cli.banner import nodes_line
 from headgate.cli.kubeconfig import write_kubeconfig
 from headgate.cli.meters import show
 from headgate.cli.plan import Plan, UpProblem
@@ -69,7 +70,10 @@ async def _cluster(plan: Plan, sock: socket.socket, say: Say) -> AsyncIterator[N
         except (OSError, FileProblem) as problem:
             why = f"cannot write the kubeconfig {plan.kubeconfig}: {getattr(problem, 'strerror', problem)}"
             raise UpProblem(f"{why}; make room, or name another place with --kubeconfig") from problem
-        _tell(plan, url, metrics, served.store, say)
+        nodes = ""
+        if "nodes" in plan.components:
+            nodes = await nodes_line(served.client("headgate-up"), plan.node_count, plan.node_resources)
+        _tell(plan, url, metrics, nodes, served.store, say)
         gc.freeze()  # tables and objects that stay: looking for garbage among them would hold up requests
         sys.setswitchinterval(_SWITCH_S)
         yield
@@ -86,14 +90,13 @@ async def _show(plan: Plan, served: Served, stack: contextlib.AsyncExitStack) ->
         raise UpProblem(f"cannot listen on {where}: {problem.strerror}; check --metrics-listen") from problem
 
 
-def _tell(plan: Plan, url: str, metrics: str, store: Store, say: Say) -> None:
+def _tell(plan: Plan, url: str, metrics: str, nodes: str, store: Store, say: Say) -> None:
     count = sum(store.count(resource) for resource in store.resources())
     say(f"headgate {headgate.__version__} serves the Kubernetes API {KUBERNETES_VERSION} at {url}")
     say(f"  data        {plan.data} ({count} objects, revision {store.committed})")
-    if "nodes" in plan.components:
-        shape = ", ".join(f"{name} {amount}" for name, amount in plan.node_resources.items())
+    if nodes:
         more = f"; {plan.autoscaler} (a model) buys more" if plan.autoscaler else ""
-        say(f"  nodes       {plan.node_count} simulated, each with {shape}{more}")
+        say(f"  nodes       {nodes}{more}")
     if metrics:
         say(f"  metrics     {metrics}")
     say(f"  kubeconfig  {plan.kubeconfig}")

@@ -46,7 +46,7 @@ def gated_events_option(command: F) -> F:
     return click.option(
         "--gated-pod-events",
         "gated_events",
-        type=click.IntRange(min=0),
+        type=click.IntRange(0, 1_000_000),
         default=GATED_EVENTS_PER_HOUR,
         show_default=True,
         metavar="N",

@@ -14,8 +14,8 @@ from headgate.cli.logs import log_options, set_up
 _COMMANDS: Final = {
     name: f"headgate.cli.{name.replace('-', '_')}"
     for name in (
-        *("backup", "check", "config", "demo", "explain", "gates", "install-crds", "queues", "restore", "run", "up"),
-        "workloads",
+        *("annotations", "backup", "check", "config", "demo", "explain", "gates", "install-crds", "queues"),
+        *("restore", "run", "up", "workloads"),
     )
 }
 
@@ -40,6 +40,7 @@ def main() -> None:
 
     \b
     No cluster?   headgate up            starts one in this process; kubectl works with it
+    Its nodes     headgate annotations   says how simulated nodes and pods are told to behave
     Curious?      headgate demo autoscaler   says what gates change, in half a minute
     A cluster?    headgate run           schedules its pods that ask for it
     Its data      headgate backup FILE   copies it while the server runs; see also restore and check

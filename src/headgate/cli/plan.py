@@ -14,8 +14,9 @@ import msgspec
 from headgate.apiserver.builtin import plugins
 from headgate.cli.address import parse_address
 from headgate.cli.credentials import Access
+from headgate.cli.sizes import parse_sizes
 from headgate.jobs.settings import DEFAULT, JobSettings
-from headgate.kube import quantity, timestamps
+from headgate.kube import timestamps
 from headgate.kube.features import Features
 from headgate.owners.nodes.options import Patience, patience_of
 from headgate.scheduling.telling import GATED_EVENTS_PER_HOUR
@@ -97,16 +98,9 @@ class Plan(msgspec.Struct, frozen=True):
             return "--autoscaler needs nodes among the --components: they run the machines that it buys"
         if scheduler_config is not None and "scheduler" not in chosen:
             return "--config needs scheduler among the --components: it says what the scheduler runs"
-        resources = dict(node_resources)
-        for text in further_resources:
-            name, equals, amount = text.partition("=")
-            if not equals:
-                return f"--node-resource {text!r} is not NAME=QUANTITY; try nvidia.com/gpu=4"
-            resources[name] = amount
-        for name, amount in resources.items():
-            problem = quantity.parse(amount)
-            if isinstance(problem, str):
-                return f"{amount!r} is not an amount of {name}: {problem}"
+        resources = parse_sizes(node_resources, further_resources)
+        if isinstance(resources, str):
+            return resources
         ttl_ns = timestamps.parse_duration(event_ttl)
         if isinstance(ttl_ns, str) or ttl_ns < 0:
             return f"--event-ttl {event_ttl!r} is not a duration; try 1h, 90m, or 0 to keep events for ever"

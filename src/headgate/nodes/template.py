@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import msgspec
 
+from headgate.nodes.annotations import HOLLOW, KWOK_NODE
 from headgate.nodes.options import RESOURCES
-from headgate.nodes.wishes import HOLLOW, KWOK_NODE
 
 Object = dict[str, Any]
 

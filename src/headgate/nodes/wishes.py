@@ -1,7 +1,7 @@
 """What annotations ask of a hollow kubelet: how long a pod runs, how it ends, how a node misbehaves.
 
 An annotation that cannot be read counts as not given; a simulated cluster must not stop over a typing error, and
-``complaints`` tells the shell what to say about it. The list in ``HELP`` is in ``docs/simulated-nodes.md``.
+``complaints`` tells the shell what to say about it. All of them are listed in ``annotations.py``.
 """
 
 from __future__ import annotations
@@ -15,33 +15,19 @@ import msgspec
 from headgate.kube import quantity
 from headgate.kube.integers import read_natural
 from headgate.kube.timestamps import parse_duration
+from headgate.nodes.annotations import HOLLOW, KWOK_COMPLETE, KWOK_NODE, PREFIX, ROWS
 
 Object = dict[str, Any]
 
-PREFIX: Final = "headgate.dev/"
-KWOK_NODE: Final = "kwok.x-k8s.io/node"
-HOLLOW: Final = "headgate.dev/hollow"
-_KWOK_COMPLETE: Final = "pod-complete.stage.kwok.x-k8s.io/delay"
 _NEVER: Final = "never"
 _SHOWN_CHARACTERS: Final = 80
 
 HELP: Final = {
-    # on pods
-    "start-after": "pod: how long it is being created before it runs",
-    "run-for": "pod: how long its containers run before they exit, or never; without it pods of batch Jobs run for a "
-    "second, all others until they are deleted",
-    "exit-code": "pod: what they exit with; 0 if not given",
-    "stop-after": "pod or node: how long containers take to stop on deletion; they are killed after the grace period",
-    # on nodes
-    "boot-after": "node: how long it takes to become Ready",
-    "boot-never": "node: true if it never becomes Ready",
-    "not-ready-every": "node: how long it stays Ready before it turns NotReady",
-    "not-ready-for": "node: how long it then stays NotReady",
-    "silent-after": "node: how long after it became Ready its kubelet stops talking, until this is taken away",
-    "killed-after": "node: how long after it became Ready it is taken away (a spot machine)",
-    "late-resources": "node: resources that appear later, such as nvidia.com/gpu=8,example.com/nic=1",
-    "late-resources-after": "node: how much later",
+    row.key.removeprefix(PREFIX): f"{row.on}: {row.what}"
+    for row in ROWS
+    if row.kind == "annotation" and row.key.startswith(PREFIX)
 }
+"""Annotations of ours, without the prefix; the table is ``annotations.py``."""
 
 
 class PodWishes(msgspec.Struct, frozen=True):
@@ -82,7 +68,7 @@ def pod_wishes(metadata: Object) -> PodWishes:
     run_s = _run_s(annotations.get(f"{PREFIX}run-for"))
     return PodWishes(
         start_s=seconds(annotations.get(f"{PREFIX}start-after")),
-        run_s=run_s if run_s is not None else seconds(annotations.get(_KWOK_COMPLETE)),
+        run_s=run_s if run_s is not None else seconds(annotations.get(KWOK_COMPLETE)),
         stop_s=seconds(annotations.get(f"{PREFIX}stop-after")),
         exit_code=_exit_code(annotations.get(f"{PREFIX}exit-code", "0")) or 0,
     )

@@ -40,7 +40,7 @@ class Growth(msgspec.Struct, frozen=True):
 class Remedy(msgspec.Struct, frozen=True):
     """``growth`` and ``enders``: each is enough, with everybody who comes first; empty if none was found.
     ``uncovered``: resources that no resource group of the ClusterQueue covers, so that no quota helps. ``never_fits``:
-    it asks for more than its ClusterQueue could ever have, in every flavor that suits it."""
+    it asks for more than its ClusterQueue could ever have, in the flavors that suit it."""
 
     growth: tuple[Growth, ...] = ()
     enders: tuple[str, ...] = ()
@@ -90,7 +90,7 @@ def find_remedy(engine: Engine, key: str, now_s: float) -> Remedy:
     uncovered = tuple(sorted(_uncovered(engine, waiter)))
     if uncovered:
         return Remedy(uncovered=uncovered)
-    never = _never_fits(engine, waiter)
+    never = _never_fits(engine, waiter, now_s)
     enders = () if never else _find_enders(engine, key, now_s)
     return Remedy(_find_growth(engine, key, now_s), enders, (), never)
 
@@ -120,18 +120,15 @@ def _uncovered(engine: Engine, waiter: Waiter) -> set[str]:
     return asked - set(covered)
 
 
-def _never_fits(engine: Engine, waiter: Waiter) -> bool:
-    """Whether a pod set finds only flavors that are too small for it, or do not suit it."""
-    return any(
-        each.is_failed
-        and any(
-            group
-            and any(attempt.why == names.EXCEEDS_MAX_QUOTA for attempt in group)
-            and all(attempt.why in (names.EXCEEDS_MAX_QUOTA, names.NO_MATCHING_FLAVOR) for attempt in group)
-            for group in each.groups
-        )
-        for each in _choices(engine, waiter)
-    )
+def _never_fits(engine: Engine, waiter: Waiter, now_s: float) -> bool:
+    """Whether it would not be admitted if it were alone, because flavors that suit it are too small."""
+    alone = Trial(engine)
+    for key in [each for each in alone.engine.workloads if each != waiter.key]:
+        alone.engine.workload_removed(key, now_s)
+    if alone.helps(waiter.key, now_s):
+        return False
+    attempts = (each for one in _choices(alone.engine, waiter) for group in one.groups for each in group)
+    return any(each.why == names.EXCEEDS_MAX_QUOTA for each in attempts)
 
 
 def _missing(engine: Engine, waiter: Waiter) -> Iterator[tuple[FlavorResource, int]]:

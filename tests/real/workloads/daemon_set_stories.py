@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from harness.stories import Object
-from headgate.nodes.wishes import HOLLOW
+from headgate.nodes.annotations import HOLLOW
 from real.workloads.manifests import IMAGE, rich_template, small_pods_only, template, workload
 from real.workloads.place import Hold, Workplace, story
 

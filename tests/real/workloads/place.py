@@ -19,7 +19,7 @@ from harness.normalise import DATE
 from harness.server import Server
 from harness.stories import Object, Place, Story
 from headgate.kube.timestamps import format_time
-from headgate.nodes.wishes import HOLLOW
+from headgate.nodes.annotations import HOLLOW
 from real.workloads.names import Names
 from real.workloads.picture import ELSEWHERE, Look, event_source, events, picture
 

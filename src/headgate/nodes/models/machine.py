@@ -15,11 +15,11 @@ from headgate.kube import conditions
 from headgate.kube.taints import NOT_READY, UNREACHABLE
 from headgate.kube.timestamps import parse_time
 from headgate.nodes.admit import counts_of
-from headgate.nodes.wishes import KWOK_NODE
+from headgate.nodes.annotations import KWOK_NODE, NODE_GROUP
 
 Object = dict[str, Any]
 
-GROUP: Final = "headgate.dev/node-group"
+GROUP: Final = NODE_GROUP
 """The label that says which group or pool a machine was bought for."""
 _PRESSED: Final = ("DiskPressure", "NetworkUnavailable")
 UNREADY_TAINTS: Final = frozenset(

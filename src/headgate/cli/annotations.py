@@ -1,0 +1,37 @@
+"""``headgate annotations``: what annotations and labels ask of simulated nodes and their pods."""
+
+from __future__ import annotations
+
+import click
+import msgspec
+
+from headgate.cli.logs import log_options
+from headgate.cli.remote import print_table
+from headgate.cli.served import output_option
+from headgate.nodes.annotations import ROWS
+
+
+@click.command(short_help="What annotations ask of simulated nodes and their pods.")
+@output_option
+@log_options
+def command(output: str) -> None:
+    """Print every annotation and label that simulated nodes understand: on which objects, an example, and what it does.
+
+    Annotations of a Deployment's or Job's pods belong into the pod template. A duration is Go's (1m30s), or a number of
+    seconds.
+
+    \b
+    Example:
+      headgate annotations
+      kubectl annotate node node-0001 headgate.dev/silent-after=1m
+    """
+    if output == "json":
+        click.echo(msgspec.json.format(msgspec.json.encode(ROWS)).decode())
+        return
+    print_table(
+        [("NAME", "ON", "EXAMPLE", "WHAT"), *((row.key, _on(row.kind, row.on), row.example, row.what) for row in ROWS)]
+    )
+
+
+def _on(kind: str, on: str) -> str:
+    return on if kind == "annotation" else f"{on} ({kind})"
