@@ -74,7 +74,7 @@ def worlds(draw: st.DrawFn) -> Api:
         limits = st.sampled_from([None, None, 0, 2]) if cohort else st.none()
         quotas = {}
         for flavor in flavors:
-            nominal, borrowing, lending = draw(st.integers(0, 6)), draw(limits), draw(limits)
+            nominal, borrowing, lending = draw(st.integers(0, 8)), draw(limits), draw(limits)
             quotas[flavor] = {"cpu": (nominal, borrowing, None if lending is None else min(lending, nominal))}
         spec: Wire = {"cohortName": cohort} if cohort else {}
         if draw(st.integers(0, 2)) == 0:
@@ -82,26 +82,26 @@ def worlds(draw: st.DrawFn) -> Api:
         if draw(st.booleans()):
             spec["preemption"] = {"withinClusterQueue": "LowerPriority", "reclaimWithinCohort": "Any"}
         api.queue(name, quotas, local=f"lq-{name}", **spec)
-    for number in range(draw(st.integers(0, 6))):
-        submit(draw, api, f"h{number}", most=3)
+    for number in range(draw(st.integers(2, 9))):
+        submit(draw, api, f"h{number}", most=2)
         api.now_s += draw(st.integers(0, 1))
     api.cycle()
     for key in others_that_wait(api.objects, ""):
         api.remove("workload", key)
-    for number in range(draw(st.integers(1, 4))):
-        submit(draw, api, f"w{number}", most=7)
+    for number in range(draw(st.integers(1, 3))):
+        submit(draw, api, f"w{number}", most=5)
         api.now_s += draw(st.integers(0, 1))
     return api
 
 
 def submit(draw: st.DrawFn, api: Api, name: str, most: int) -> None:
     sets = []
-    for at in range(draw(st.sampled_from([1, 1, 1, 2]))):
-        requests: Wire = {"cpu": draw(st.sampled_from([*range(1, most), most, most * 4 if most > 3 else 1]))}
+    for at in range(draw(st.sampled_from([1, 1, 1, 1, 2]))):
+        requests: Wire = {"cpu": draw(st.sampled_from([*range(1, most), most, most * 3 if most > 3 else 1]))}
         if most > 3 and draw(st.integers(0, 6)) == 0:
             requests[GPU] = 1
         selector = {"nodeSelector": {"zone": draw(st.sampled_from(["a", "b"]))}} if draw(st.integers(0, 5)) == 0 else {}
-        sets.append(a_pod_set(f"s{at}", draw(st.sampled_from([1, 1, 2])), requests, **selector))
+        sets.append(a_pod_set(f"s{at}", draw(st.sampled_from([1, 1, 1, 2])), requests, **selector))
     queue = f"lq-{draw(st.sampled_from(sorted(QUEUES)))}"
     api.submit(name, *sets, queue=queue, priority=draw(st.sampled_from([0, 0, 5])))
 

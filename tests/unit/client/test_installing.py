@@ -1,0 +1,24 @@
+"""Bringing definitions to a server: what may not be read is not taken for missing."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from headgate.client.installing import Refused, install
+from headgate.client.transport import Response
+
+DEFINITION = {"metadata": {"name": "things.example.com"}, "spec": {}}
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [(403, "missing right: get customresourcedefinitions.apiextensions.k8s.io"), (503, "the server answered 503")],
+)
+def test_a_definition_that_may_not_be_read_is_not_written_over(status: int, words: str) -> None:
+    asking = install(DEFINITION)
+    assert next(asking).request.method == "GET"
+    with pytest.raises(StopIteration) as done:
+        asking.send(Response(status, {}, msgspec.json.encode({"message": "said no"})))
+    assert isinstance(done.value.value, Refused)
+    assert words in done.value.value.text
