@@ -1,8 +1,8 @@
 """Kueue's scheduler as the decider of a load (``quota_load.py``), beside a real API server.
 
-A tick ends when nothing was decided for more than a second: so long Kueue waits before it looks again at workloads
-that did not fit. Times of reservation are set to the time of the tick, for the order of candidates for preemption
-depends on them.
+A tick ends when nothing was decided for a while, longer than the second that Kueue waits before it looks again at
+workloads that did not fit. Times of reservation are set to the time of the tick, for the order of candidates for
+preemption depends on them.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from harness.real import RealServer
 from harness.scheduling import send
 from kueueing import a_flavor
 from quota_load import Decided, reserved_at_s
-from real.kueue_twins import AGREED_S, PATIENCE_S, PLURALS, Side, is_
+from real.kueue_twins import PATIENCE_S, PLURALS, Side, is_
 from real.kueue_worlds import typed
 
 Object = dict[str, Any]
 
 _GLANCE_S = 0.1
+_QUIET_S = 2.5
 _ACTIVE_S = 30.0
 
 
@@ -78,7 +79,7 @@ class KueueDecider:
             now_s = time.monotonic()
             if decided != before:
                 before, quiet_since_s = decided, now_s
-            elif now_s - quiet_since_s > AGREED_S:
+            elif now_s - quiet_since_s > _QUIET_S:
                 return workloads
             assert now_s - begun_s < PATIENCE_S, "no rest"
             assert self._process.running(), self._process.tail()
