@@ -92,8 +92,9 @@ class Cycle:
         scores = (each for each, _ in lineup.scores)
         # All whose answers are kept: a plugin that serves preFilter or preScore alone decides as well.
         plugins: list[Plugin] = [*lineup.pre_filters, *lineup.filters, *lineup.pre_scores, *scores]
-        self._keyed = tuple({id(each): each for each in plugins if isinstance(each, Keyed)}.values())
-        self._stamped = tuple({id(each): each for each in plugins if isinstance(each, Stamped)}.values())
+        unique = {id(each): each for each in plugins}.values()
+        self._keys = tuple((each.name, key_of(each)) for each in unique if isinstance(each, Keyed))
+        self._stamps = tuple(stamp_of(each) for each in unique if isinstance(each, Stamped))
         self._by_name: dict[str, Plugin] = {each.name: each for each in plugins}
         self._standings: OrderedDict[Hashable, Standing] = OrderedDict()
         self._large: OrderedDict[Hashable, int] = OrderedDict()
@@ -139,10 +140,10 @@ class Cycle:
 
     def _key(self, pod: Pod) -> Hashable:
         key: Hashable = pod.shape
-        for each in self._keyed:
-            own = key_of(each, pod)
+        for name, key_for in self._keys:
+            own = key_for(pod)
             if own is not None:
-                key = (key, each.name, own)
+                key = (key, name, own)
         return key
 
     def _standing(self, pod: Pod) -> Standing | Question | Refused:
@@ -160,7 +161,7 @@ class Cycle:
         question = ask(pod, self.matrix, self.lineup, self._watch)
         if isinstance(question, Refused) or question.names is not None:
             return question
-        made = self._standings[key] = Standing(question, self.matrix, self._stamped)
+        made = self._standings[key] = Standing(question, self.matrix, self._stamps)
         most = max(_STANDINGS_BYTES // (_ROW_BYTES * self.matrix.capacity), _FEW_STANDINGS)
         while len(self._standings) > most:
             self._standings.popitem(last=False)
@@ -309,7 +310,7 @@ class Cycle:
     def question(self, pod: Pod, /) -> tuple[Hashable, bool]:
         found = self._standing(pod)
         question = found.question if isinstance(found, Standing) else found
-        stamps = tuple(stamp_of(each, pod.shape, self.matrix) for each in self._stamped)
+        stamps = tuple(stamp_for(pod.shape, self.matrix) for stamp_for in self._stamps)
         return (self._key(pod), stamps), isinstance(question, Question) and bool(question.judges)
 
     @property

@@ -52,6 +52,8 @@ from headgate.scheduling.pod import Pod
 from headgate.scheduling.shape import Shape
 
 Orders = NDArray[np.int8]
+KeyOf = Callable[[Pod], Hashable]
+StampOf = Callable[[Shape, NodeMatrix], Hashable]
 T = TypeVar("T")
 
 PASSES: Final = 127
@@ -284,19 +286,20 @@ def normalized(step: ScoreStep, raw: Ints, scale: Hashable, feasible: Mask | Non
     )
 
 
-# These are asked for often, some of them several times per pod: what built-in plugins answer is not checked.
+# Keys and stamps are asked for several times per pod: what built-in plugins answer is not checked.
 
 
-def key_of(plugin: Keyed, pod: Pod) -> Hashable:
+def key_of(plugin: Keyed) -> KeyOf:
+    """The plugin's ``key``, checked if it is not built in."""
     if plugin_answers.is_built_in(plugin):
-        return plugin.key(pod)
-    return _named(plugin, "key", lambda: plugin_answers.hashable(plugin.key(pod)))
+        return plugin.key
+    return lambda pod: _named(plugin, "key", lambda: plugin_answers.hashable(plugin.key(pod)))
 
 
-def stamp_of(plugin: Stamped, shape: Shape, matrix: NodeMatrix) -> Hashable:
+def stamp_of(plugin: Stamped) -> StampOf:
     if plugin_answers.is_built_in(plugin):
-        return plugin.stamp(shape, matrix)
-    return _named(plugin, "stamp", lambda: plugin_answers.hashable(plugin.stamp(shape, matrix)))
+        return plugin.stamp
+    return lambda shape, matrix: _named(plugin, "stamp", lambda: plugin_answers.hashable(plugin.stamp(shape, matrix)))
 
 
 def reasons_of(plugin: Filter, shape: Shape) -> Sequence[Reason]:

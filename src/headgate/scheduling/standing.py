@@ -17,7 +17,7 @@ import numpy as np
 
 from headgate.scheduling.changes import Change
 from headgate.scheduling.columns import Ints, Rows
-from headgate.scheduling.contract import Follows, Stamped, State, Unplaced
+from headgate.scheduling.contract import Follows, State, Unplaced
 from headgate.scheduling.labels import Mask
 from headgate.scheduling.nodes import NodeMatrix
 from headgate.scheduling.promised import Denials
@@ -26,11 +26,11 @@ from headgate.scheduling.question import (
     Orders,
     Question,
     ScoreStep,
+    StampOf,
     filter_rows,
     normalized,
     scale_of,
     score_rows,
-    stamp_of,
 )
 from headgate.scheduling.verdicts import Verdicts
 
@@ -43,10 +43,10 @@ _NONE: Final[set[int]] = set()
 
 
 class Standing:
-    def __init__(self, question: Question, matrix: NodeMatrix, stamped: Sequence[Stamped] = ()) -> None:
+    def __init__(self, question: Question, matrix: NodeMatrix, stamps: Sequence[StampOf] = ()) -> None:
         self.question = question
         self._matrix = matrix
-        self._stamped = stamped
+        self._stamps = stamps
         self._local_filters = tuple(each for each in question.pod_filters if not _looks_elsewhere(each.state))
         self._far_filters = tuple(each for each in question.pod_filters if _looks_elsewhere(each.state))
         self._local_scores = tuple(each for each in question.pod_scores if not _looks_elsewhere(each.state))
@@ -84,7 +84,7 @@ class Standing:
         self._look(None, None, {id(state): None for state in self.question.followers})
 
     def _current_stamp(self) -> tuple[Hashable, ...]:
-        return tuple([stamp_of(each, self.question.shape, self._matrix) for each in self._stamped])
+        return tuple([stamp_for(self.question.shape, self._matrix) for stamp_for in self._stamps])
 
     def _rank_names(self) -> None:
         self._layout = self._matrix.layout
