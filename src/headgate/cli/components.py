@@ -85,7 +85,7 @@ async def _start_jobs(plan: Plan, served: Served, stack: contextlib.AsyncExitSta
 
 async def _start_scheduler(plan: Plan, served: Served, stack: contextlib.AsyncExitStack) -> None:
     found = installed_plugins(_log.warning)
-    configuration = _configuration(plan.scheduler_config, found)
+    configuration = scheduler_configuration(plan.scheduler_config, found)
     make = maker(configuration, found, plan.features, all_wait=plan.all_wait, gated_events=plan.gated_events)
     if isinstance(make, str):
         raise UpProblem(make)
@@ -93,7 +93,7 @@ async def _start_scheduler(plan: Plan, served: Served, stack: contextlib.AsyncEx
     keep(stack, keep_scheduling(make, transport, board=board, makes_groups=plan.makes_groups))
 
 
-def _configuration(file: Path | None, found: Found) -> Configuration:
+def scheduler_configuration(file: Path | None, found: Found) -> Configuration:
     """The profiles of the file, and of those that run by default the ones it does not name."""
     standard = default_configuration(SCHEDULERS, found)
     if file is None:
