@@ -26,7 +26,7 @@ PATIENCE_S = 120.0
 class Environment:
     """A new virtual environment that has Headgate, a folder with the examples, and what is typed there."""
 
-    def __init__(self, folder: Path, programs: Path) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
         subprocess.run([sys.executable, "-m", "venv", str(folder / "venv")], check=True, timeout=300)
         scripts, library = folder / "venv" / "bin", next((folder / "venv" / "lib").iterdir()) / "site-packages"
@@ -41,7 +41,7 @@ class Environment:
         shutil.copytree(ROOT / PLUGIN, folder / PLUGIN, ignore=shutil.ignore_patterns("__pycache__"))
         self.variables = {
             **{name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PIP_", "VIRTUAL"))},
-            "PATH": os.pathsep.join([str(scripts), str(programs), os.environ["PATH"]]),
+            "PATH": os.pathsep.join([str(scripts), os.environ["PATH"]]),
             "PIP_NO_INDEX": "1",
             "PIP_NO_BUILD_ISOLATION": "0",  # the build backend is installed already
             "PIP_DISABLE_PIP_VERSION_CHECK": "1",
@@ -69,8 +69,8 @@ class Environment:
 
 
 @pytest.fixture(scope="module")
-def environment(tmp_path_factory: pytest.TempPathFactory, kube_binaries: Path) -> Environment:
-    made = Environment(tmp_path_factory.mktemp("page"), kube_binaries)
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    made = Environment(tmp_path_factory.mktemp("page"))
     code, printed = made.check(made.folder / PLUGIN / "scheduler.yaml")
     assert code == 1
     assert 'profiles[0].plugins.preEnqueue.enabled[0].name: Not found: "HoldUntil"' in printed
@@ -93,7 +93,7 @@ def test_arguments_that_the_plugin_refuses_are_told_with_their_path(environment:
     assert "unknown argument 'anotation'" in printed
 
 
-def test_the_plugin_holds_a_pod_in_a_cluster_and_releases_it(environment: Environment) -> None:
+def test_the_plugin_holds_a_pod_in_a_cluster_and_releases_it(environment: Environment, kube_binaries: Path) -> None:
     (starting,), typed = COMMANDS[1:]
     folder = environment.folder
     # On any free port: other tests run at the same time.
@@ -103,7 +103,8 @@ def test_the_plugin_holds_a_pod_in_a_cluster_and_releases_it(environment: Enviro
         running.wait_until(lambda: "ready" in running.log.read_text().splitlines(), PATIENCE_S)
         exporting, *others = typed
         name, _, value = exporting.removeprefix("export ").partition("=")
-        printed = {command: environment.type(command, {name: value}) for command in others}
+        further = {name: value, "PATH": os.pathsep.join([environment.variables["PATH"], str(kube_binaries)])}
+        printed = {command: environment.type(command, further) for command in others}
         explained = next(text for command, text in printed.items() if "explain" in command)
         assert "HoldUntil" in explained
         assert "held until 2100-01-01T06:00:00Z" in explained
