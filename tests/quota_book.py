@@ -9,7 +9,8 @@ import msgspec
 from headgate.quota.cluster_queue import ClusterQueue, read_cluster_queue
 from headgate.quota.cohort import Cohort, read_cohort
 from headgate.quota.flavor import ResourceFlavor, read_flavor
-from headgate.quota.holdings import Holder, Holdings
+from headgate.quota.holder import Holder
+from headgate.quota.holdings import Holdings
 from headgate.quota.nominating import Nomination, nominate
 from headgate.quota.workload import Workload, read_workload
 from kueueing import a_cluster_queue, a_cohort, a_flavor, a_workload

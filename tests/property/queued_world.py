@@ -10,10 +10,11 @@ import msgspec
 from headgate.capacity.names import GATE, GROUP_NAMES, OPT_IN, POD_GROUPS, QUEUES
 from headgate.capacity.settings import DEFAULTS as SETTINGS
 from headgate.capacity.stamp import read_stamp
+from headgate.kube.termination import LATE_S
 from headgate.kube.timestamps import parse_time
 from headgate.scheduling.admitting import Queueing
 from headgate.scheduling.effects import Effect, LiftGate, RemoveStamp, Result
-from headgate.scheduling.leaving import LATE_S, WAITING_FOR_ROOM
+from headgate.scheduling.leaving import WAITING_FOR_ROOM
 from headgate.scheduling.scheduler import Scheduler
 from property.queued_api import FOREIGN, GROUPS, LIMITS, QueuedApi, gate_names, holds, is_stamped, path_of, queue_of
 from property.scheduled_world import Ledger, World

@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clusters import a_node, a_pod
+from headgate.kube.termination import LATE_S
 from headgate.scheduling.effects import SetStatus
-from headgate.scheduling.leaving import LATE_S, WAITING_FOR_ROOM
+from headgate.scheduling.leaving import WAITING_FOR_ROOM
 from unit.scheduling.leaving_world import QUOTA, LeavingWorld
 
 Told = dict[str, tuple[str, str]]

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from headgate.quota.assignment import Mode
 from headgate.quota.cycle import NO_LONGER_FITS
 from headgate.quota.effects import Admit, Effect, Evict
-from headgate.quota.holdings import Holder
+from headgate.quota.holder import Holder
 from headgate.quota.nominating import nominate
 from headgate.quota.workload import Workload, read_workload, usage_of
 from property.slow_quota import Held, SlowQuota

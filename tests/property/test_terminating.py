@@ -20,9 +20,10 @@ from hypothesis import strategies as st
 
 from headgate.capacity.names import GROUP_NAMES, OPT_IN, STAMP
 from headgate.capacity.stamp import Stamp, read_stamp
+from headgate.kube.termination import LATE_S
 from headgate.kube.timestamps import parse_time
 from headgate.scheduling.effects import Effect, Preempt
-from headgate.scheduling.leaving import LATE_S, WAITING_FOR_ROOM
+from headgate.scheduling.leaving import WAITING_FOR_ROOM
 from terminating import DAY_S, TerminatingCluster, a_group, a_queue, a_queued_pod
 
 Object = dict[str, Any]

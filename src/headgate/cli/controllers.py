@@ -113,7 +113,11 @@ async def keep_quota(transport: Transport, features: Features, jobs: JobSettings
     """Gives quota to workloads until it is cancelled."""
     patience = jobs.pods_ready_s
     pods_ready = None if patience is None else PodsReady(timeout_s=patience, recovery_timeout_s=patience)
-    settings = Settings(honours_gates=features.admission_gated_by, pods_ready=pods_ready)
+    settings = Settings(
+        honours_gates=features.admission_gated_by,
+        pods_ready=pods_ready,
+        starts_after_terminating=features.start_after_terminating_pods,
+    )
     try:
         failed = meters.failures_of("quota")
         await keep_running(lambda: [Quota(settings, meters.quota)], transport, failed=failed)

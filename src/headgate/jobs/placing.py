@@ -1,7 +1,8 @@
 """What templates are told when their job starts, and how it is taken off again: merge patches, no more.
 
-Of a flavor: node labels become a node selector, tolerations are appended. Of the queue: labels. Of admission checks:
-whatever they ask for. What the user wrote is in the Workload's pod sets, so that a stop needs no memory of the start.
+Of a flavor: node labels become a node selector, tolerations are appended. Of the queue: labels. Of the reservation: an
+annotation, by which terminating pods are counted. Of admission checks: whatever they ask for.
+What the user wrote is in the Workload's pod sets, so that a stop needs no memory of the start.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from headgate.jobs.kind import JobKind, Object, at, places_of, put
 from headgate.jobs.names import CLUSTER_QUEUE_LABEL, LOCAL_QUEUE_LABEL, POD_SET_LABEL
 from headgate.kube.names import is_dns1123_label
 from headgate.quota.flavor import ResourceFlavor
+from headgate.quota.names import QUOTA_RESERVATION
+from headgate.quota.reservation import reservation_text
 
 _MAPS: Final = (("metadata", "labels"), ("metadata", "annotations"), ("spec", "nodeSelector"))
 """What is told by key and value, and where that stands in a template."""
@@ -40,7 +43,11 @@ def telling(workload: Object, pod_set: str, flavors: Mapping[str, ResourceFlavor
     assigned: Object = next(
         (each for each in admission.get("podSetAssignments") or () if each.get("name") == pod_set), {}
     )
-    values: dict[str, dict[str, str]] = {"labels": _labels(workload, pod_set), "annotations": {}, "nodeSelector": {}}
+    values: dict[str, dict[str, str]] = {
+        "labels": _labels(workload, pod_set),
+        "annotations": {QUOTA_RESERVATION: reservation_text(workload, pod_set)},
+        "nodeSelector": {},
+    }
     tolerations: list[Mapping[str, Any]] = []
     for name in dict.fromkeys((assigned.get("flavors") or {}).values()):
         flavor = flavors.get(name)
@@ -66,6 +73,7 @@ def told(template: Object, telling: Telling) -> Object | Unfit:
     patch: Object = {}
     for part, field in _MAPS:
         known, more = at(template, (part, field)) or {}, telling.values[field]
+        known = {key: value for key, value in known.items() if key != QUOTA_RESERVATION}  # a copy of another pod's
         clash = _clash(known, more)
         if clash:
             return Unfit(_conflict(field, clash))

@@ -147,9 +147,7 @@ def _first(rules: Sequence[Rule], case: Case) -> Next:
 def _child(kind: JobKind, job: Object, workload: Object | None) -> Next:
     if is_told_to_wait(kind, job) or kind.outcome(job) is not None:
         return None
-    return (
-        None if workload is not None and has_condition(workload, names.ADMITTED) else writing.suspend_child(kind, job)
-    )
+    return None if workload is not None and may_start(workload) else writing.suspend_child(kind, job)
 
 
 def _defaulted(kind: JobKind, job: Object, scope: Scope) -> Next:
@@ -336,6 +334,8 @@ def _started(case: Case) -> Next:
         return None
     if is_stopping(job):
         return _stop(case, "")
+    if not may_start(workload):
+        return wait_for_terminating_pods(workload)
     patch = placed(case.kind, job, workload, case.around.flavors)
     if isinstance(patch, Unfit):
         if not patch.is_final:
@@ -376,6 +376,16 @@ def _ending(case: Case) -> Next:
 
 _ELSEWHERE: Final[tuple[Rule, ...]] = (_finished, _ending)
 """For who is not managed here and has a Workload all the same: what it holds comes back when it ends."""
+
+
+def may_start(workload: Object) -> bool:
+    """Whether it is admitted, and no terminating pods are waited for that still use what it was given."""
+    return has_condition(workload, names.ADMITTED) and not has_condition(workload, names.WAITING_FOR_TERMINATING_PODS)
+
+
+def wait_for_terminating_pods(workload: Object) -> Wait:
+    found = conditions.find(at(workload, ("status", "conditions")), names.WAITING_FOR_TERMINATING_PODS) or {}
+    return Wait(names.WAITING_FOR_TERMINATING_PODS, str(found.get("message", "")), is_warning=False)
 
 
 def has_condition(workload: Object, condition: str) -> bool:

@@ -171,9 +171,10 @@ def without_quota(workload: Object, message: str, now_s: float) -> list[Object]:
     """Its conditions when it holds nothing any more."""
     told = [each for each in told_of(workload) if each.get("type") != names.PODS_READY]
     told = with_told(workload, told, names.QUOTA_RESERVED, False, names.PENDING_EVALUATION, message, now_s)
-    if conditions.find(told, names.ADMITTED) is not None:
-        text = "The workload has no reservation"
-        told = with_told(workload, told, names.ADMITTED, False, names.NO_RESERVATION, text, now_s)
+    for each in (names.ADMITTED, names.WAITING_FOR_TERMINATING_PODS):
+        if conditions.find(told, each) is not None:
+            text = "The workload has no reservation"
+            told = with_told(workload, told, each, False, names.NO_RESERVATION, text, now_s)
     return told
 
 

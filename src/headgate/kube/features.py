@@ -21,6 +21,7 @@ class Features(msgspec.Struct, frozen=True, kw_only=True):
     admission_gated_by: bool = True
     scheduling_gated_by: bool = False
     pod_integration_fast_quota_release: bool = True
+    start_after_terminating_pods: bool = True
     failure_recovery_policy: bool = False
     mutable_pod_resources_for_suspended_jobs: bool = False
     mutable_scheduling_directives_for_suspended_jobs: bool = False
@@ -50,6 +51,7 @@ GATES: Final = (
         "pod_integration_fast_quota_release",
         alias="FastQuotaReleaseInPodIntegration",
     ),
+    Gate("StartAfterTerminatingPods", "start_after_terminating_pods"),
     Gate("FailureRecoveryPolicy", "failure_recovery_policy"),
     Gate("MutablePodResourcesForSuspendedJobs", "mutable_pod_resources_for_suspended_jobs"),
     Gate("MutableSchedulingDirectivesForSuspendedJobs", "mutable_scheduling_directives_for_suspended_jobs"),

@@ -177,6 +177,13 @@ def _told(about: Account, workload: Workload, found: Explanation, remedy: Remedy
     if about.state == "evicted":
         step = "its pods have to end, and its job has to be suspended; then its quota is free"
         return f"it was told to go{because}, and holds its quota until it has: {message}", [step]
+    if about.state == "admitted" and workload.has(names.WAITING_FOR_TERMINATING_PODS):
+        shown = workload.conditions[names.WAITING_FOR_TERMINATING_PODS]
+        step = (
+            "the terminating pods have to end; three seconds after its deletion timestamp a pod is waited for no more"
+        )
+        said = f"it is admitted by ClusterQueue {about.cluster_queue}, and its pods do not start yet: {shown.message}"
+        return said, [step]
     if about.state == "admitted":
         return f"it is admitted by ClusterQueue {about.cluster_queue}: nothing holds it", []
     if about.state == "quotareserved":

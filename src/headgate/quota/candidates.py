@@ -15,7 +15,8 @@ import msgspec
 from headgate.quota import names
 from headgate.quota.cluster_queue import ClusterQueue
 from headgate.quota.cohort import FlavorResource, Usage
-from headgate.quota.holdings import Holder, Holdings
+from headgate.quota.holder import Holder
+from headgate.quota.holdings import Holdings
 from headgate.quota.tree import Node
 
 

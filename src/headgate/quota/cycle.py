@@ -18,8 +18,10 @@ from headgate.quota.cluster_queue import ClusterQueue
 from headgate.quota.cohort import FlavorResource, Usage
 from headgate.quota.effects import Admit, Effect, Emit, Evict, SetCondition
 from headgate.quota.flavor import ResourceFlavor
-from headgate.quota.holdings import Claim, Holder, Holdings, fits
+from headgate.quota.holder import Holder
+from headgate.quota.holdings import Claim, Holdings, fits
 from headgate.quota.nominating import Nomination, nominate
+from headgate.quota.occupancy import describe
 from headgate.quota.preemption import Target
 from headgate.quota.queueing import Enough, Queueing, Reason, Waiter
 from headgate.quota.reducing import can_shrink
@@ -194,15 +196,17 @@ class Cycle:
         self.forget(waiter.key)
         self._queueing.remove(waiter.key)
         turn = len(self._effects)
-        self._book.put(
-            Holder(waiter.key, workload.uid, waiter.queue, usage, workload.priority, waiter.order_s, now_s, turn=turn)
-        )
+        leaving = self._book.occupancy.leaving_for(waiter.queue, usage, now_s)
+        holder = Holder(waiter.key, workload.uid, waiter.queue, usage, workload.priority, waiter.order_s, now_s)
+        self._book.put(msgspec.structs.replace(holder, turn=turn, is_waiting=leaving is not None))
         self._unwritten.add(waiter, turn)
         self._tell_of_borrowing(waiter.queue, usage)
         is_admitted = self._gets(waiter, assignment)
         since_s = max(workload.created_s, _since_s(waiter))
         admission = assignment.admission(waiter.queue)
-        self._effects.append(Admit(waiter.key, workload.uid, admission, is_admitted, max(now_s - since_s, 0.0)))
+        waits_for = "" if leaving is None else describe(leaving)
+        waited_s = max(now_s - since_s, 0.0)
+        self._effects.append(Admit(waiter.key, workload.uid, admission, is_admitted, waited_s, waits_for))
 
     def _tell_of_borrowing(self, queue: str, usage: Usage) -> None:
         """Who reclaims may have somebody to reclaim from now."""

@@ -13,13 +13,15 @@ from headgate.quota.workload import Admission, CheckState
 
 class Admit(msgspec.Struct, frozen=True, tag=True, tag_field="effect"):
     """Reserve quota. ``is_admitted``: no admission check is waited for, so the workload is admitted in the same write.
-    ``waited_s``: since it was queued."""
+    ``waited_s``: since it was queued. ``waits_for``: the terminating pods that still use what it is given, in words;
+    its pods start when those have left. Empty if they start at once."""
 
     key: str
     uid: str
     admission: Admission
     is_admitted: bool = True
     waited_s: float = 0.0
+    waits_for: str = ""
 
 
 class Evict(msgspec.Struct, frozen=True, tag=True, tag_field="effect"):

@@ -21,12 +21,14 @@ from headgate.quota.cluster_queue import ClusterQueue
 from headgate.quota.cohort import FlavorResource
 from headgate.quota.cycle import Cycle
 from headgate.quota.effects import Effect, Emit, Evict, SetCondition
-from headgate.quota.holdings import Holder, Holdings
+from headgate.quota.holder import Holder
+from headgate.quota.holdings import Holdings
 from headgate.quota.pod_defaults import PodDefaults
 from headgate.quota.promises import Promise, Promises
 from headgate.quota.queueing import Queueing, Reason, Waiter
 from headgate.quota.readiness import PodsReady, order_s
-from headgate.quota.reading import Wire
+from headgate.quota.reading import Wire, part
+from headgate.quota.reservation import read_occupant
 from headgate.quota.reviewing import Case, review
 from headgate.quota.workload import Workload, read_workload, usage_of
 from headgate.quota.world import Touched, World
@@ -36,10 +38,12 @@ Effects = list[Effect]
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """``honours_gates``: the feature gate AdmissionGatedBy. ``pods_ready``: None if nobody waits for pods."""
+    """``honours_gates``: the feature gate AdmissionGatedBy. ``pods_ready``: None if nobody waits for pods.
+    ``starts_after_terminating``: the feature gate StartAfterTerminatingPods."""
 
     honours_gates: bool = True
     pods_ready: PodsReady | None = None
+    starts_after_terminating: bool = True
 
 
 _DEFAULTS: Final = Settings()
@@ -48,7 +52,7 @@ _DEFAULTS: Final = Settings()
 class Engine:
     def __init__(self, settings: Settings = _DEFAULTS) -> None:
         self._settings = settings
-        self.book = Holdings()
+        self.book = Holdings(self._leads_to)
         self.queueing = Queueing(self.book.room)
         self.world = World(self.book, settings.honours_gates)
         self.workloads: dict[str, Workload] = {}
@@ -63,6 +67,7 @@ class Engine:
         self._reviews: Heap[str] = Heap()
         self._asked: dict[str, tuple[Effect, ...]] = {}
         self._said: dict[str, Reason] = {}
+        self._starting: dict[str, str] = {}  # who was told to start and does not show it yet; key and uid
         self._put_off: dict[str, float] = {}  # whose admission the server would not have, and until when
 
     # What the API shows.
@@ -97,10 +102,15 @@ class Engine:
 
     def local_queue_applied(self, wire: Wire, now_s: float) -> Effects:
         key = self.world.local_queue_applied(wire)
+        if key:
+            self.book.occupancy.local_queue_changed(key)
         return self._look_at(self._by_local_queue.get(key, ()), now_s) if key else []
 
     def local_queue_removed(self, key: str, now_s: float) -> Effects:
-        return self._look_at(self._by_local_queue.get(key, ()), now_s) if self.world.local_queue_removed(key) else []
+        if not self.world.local_queue_removed(key):
+            return []
+        self.book.occupancy.local_queue_changed(key)
+        return self._look_at(self._by_local_queue.get(key, ()), now_s)
 
     def namespace_applied(self, name: str, labels: Mapping[str, str], now_s: float) -> Effects:
         is_other = self.world.namespace_applied(name, labels)
@@ -154,6 +164,16 @@ class Engine:
     def runtime_class_removed(self, name: str, now_s: float) -> Effects:
         return self._redefault(self._by_runtime_class.get(self._pod_defaults.remove_class(name), ()), now_s)
 
+    def pod_applied(self, wire: Wire) -> bool:
+        """Pods that were started with quota may use it after it was released. Whether that changed anything."""
+        found = read_occupant(wire) if self._settings.starts_after_terminating else None
+        if found is None:
+            return self.pod_removed(str(part(wire, "metadata").get("uid", "")))
+        return self.book.occupancy.pod_applied(found)
+
+    def pod_removed(self, uid: str) -> bool:
+        return self.book.occupancy.pod_removed(uid)
+
     # What became of effects.
 
     def written(self, effect: Effect, revision: int) -> None:
@@ -167,6 +187,7 @@ class Engine:
             self._put_off[effect.key] = until_s
         self._asked.pop(effect.key, None)
         self._said.pop(effect.key, None)
+        self._starting.pop(effect.key, None)
         self._promises.take_back(effect.key, effect.uid, isinstance(effect, Evict))
         workload = self.workloads.get(effect.key)
         return [] if workload is None else self._examine(workload, now_s)
@@ -176,8 +197,12 @@ class Engine:
     def next_deadline_s(self) -> float | None:
         """When ``cycle`` should be called though nothing happened."""
         first = self._reviews.first()
-        known = [each for each in (self.queueing.next_deadline_s(), first[0] if first else None) if each is not None]
-        return min(known, default=None)
+        deadlines = (
+            self.queueing.next_deadline_s(),
+            first[0] if first else None,
+            self.book.occupancy.next_deadline_s(),
+        )
+        return min((each for each in deadlines if each is not None), default=None)
 
     def cycle(self, now_s: float, rounds: int | None = None) -> Effects:
         """Everybody who can get quota gets it, or room is made for him; in so many rounds at most."""
@@ -185,6 +210,8 @@ class Engine:
         while (first := self._reviews.first()) is not None and first[0] <= now_s:
             self._reviews.pop()
             effects += self._look_at((first[1],), now_s)
+        self.book.occupancy.expire(now_s)
+        effects += self._start(self.book.occupancy.ready())
         decided = self._cycle.run(now_s, rounds)
         for effect in decided:
             if isinstance(effect, Evict):
@@ -192,6 +219,22 @@ class Engine:
         return effects + self._with_checks(decided, now_s)
 
     # Inside.
+
+    def _leads_to(self, local_queue: str) -> str:
+        found = self.world.local_queues.get(local_queue)
+        return "" if found is None else found.cluster_queue
+
+    def _start(self, ready: Iterable[Holder]) -> Effects:
+        """What these were given is in use on nodes no longer, or the pods that use it are overdue."""
+        effects: Effects = []
+        for holder in ready:
+            self.book.put(msgspec.structs.replace(holder, is_waiting=False))
+            self._starting[holder.key] = holder.uid
+            said = "No terminating pod that began before the reservation is waited for"
+            type_, reason = names.WAITING_FOR_TERMINATING_PODS, names.TERMINATING_PODS_LEFT
+            effects.append(SetCondition(holder.key, holder.uid, type_, False, reason, said))
+            effects.append(Emit(holder.key, holder.uid, False, reason, said))
+        return effects
 
     def _give(self, waiter: Waiter, assignment: Assignment) -> bool:
         queue, admission = self.world.queues[waiter.queue], assignment.admission(waiter.queue)
@@ -320,6 +363,13 @@ class Engine:
         since_s, turn = (now_s, 0) if known is None else (known.reserved_s, known.turn)
         if workload.holds_quota and reserved is not None:
             since_s, turn = reserved.since_s, 0
+        is_waiting = known is not None and known.is_waiting
+        if workload.holds_quota:
+            is_waiting = workload.has(names.WAITING_FOR_TERMINATING_PODS)
+            if not is_waiting:
+                self._starting.pop(key, None)
+            elif self._starting.get(key) == workload.uid:
+                is_waiting = False
         is_going = key in self._promises.told or (
             workload.holds_quota and (workload.is_evicted or not workload.is_active)
         )
@@ -333,6 +383,7 @@ class Engine:
             since_s,
             is_going,
             turn,
+            is_waiting,
         )
         if holder != known:
             self.book.put(holder)
@@ -394,7 +445,9 @@ class Engine:
         self.queueing.remove(key)
 
     def _release(self, key: str) -> None:
-        holder = self.book.remove(key)
+        self._starting.pop(key, None)
+        workload = self.workloads.get(key)
+        holder = self.book.remove(key, keeps_pods=workload is not None and not workload.is_finished)
         if holder is not None:
             self._stir(holder, None)
 

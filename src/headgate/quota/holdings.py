@@ -14,22 +14,9 @@ import msgspec
 
 from headgate.quota.cluster_queue import ClusterQueue
 from headgate.quota.cohort import Cohort, FlavorResource, Usage
+from headgate.quota.holder import Holder
+from headgate.quota.occupancy import LeadsTo, Occupancy
 from headgate.quota.tree import Node, QuotaTree
-
-
-class Holder(msgspec.Struct, frozen=True):
-    """A workload with quota. ``order_s``: since when it would wait, were it to wait; ``reserved_s``: since when it
-    holds. ``turn``: of those that a cycle admits, which one it is, until the API shows it."""
-
-    key: str
-    uid: str
-    queue: str
-    usage: Usage
-    priority: int
-    order_s: float
-    reserved_s: float
-    is_evicted: bool = False
-    turn: int = 0
 
 
 class Claim(msgspec.Struct, frozen=True):
@@ -37,10 +24,17 @@ class Claim(msgspec.Struct, frozen=True):
     usage: Usage
 
 
+def _leads_nowhere(local_queue: str) -> str:
+    return ""
+
+
 class Holdings:
-    def __init__(self) -> None:
+    """``occupancy``: what is in use on nodes, with pods that terminate after their quota was released."""
+
+    def __init__(self, leads_to: LeadsTo = _leads_nowhere) -> None:
         self.now = QuotaTree()
         self.ahead = QuotaTree()
+        self.occupancy = Occupancy(leads_to)
         self._holders: dict[str, Holder] = {}
         self._by_queue: dict[str, dict[FlavorResource, dict[str, Holder]]] = {}
         self._claims: dict[str, Claim] = {}
@@ -87,6 +81,7 @@ class Holdings:
         is_new = self.now.queue(queue.name) is None
         for tree in (self.now, self.ahead):
             tree.place_queue(queue.name, queue.cohort, queue.quotas)
+        self.occupancy.place_queue(queue)
         if is_new:
             for holder in self.held_in(queue.name):
                 self._count(holder, +1)
@@ -98,25 +93,34 @@ class Holdings:
         """Who holds quota in it is remembered: should the queue come back, they are counted again."""
         for tree in (self.now, self.ahead):
             tree.remove_queue(name)
+        self.occupancy.remove_queue(name)
 
     def place_cohort(self, cohort: Cohort) -> None:
         for tree in (self.now, self.ahead):
             tree.place_cohort(cohort.name, cohort.parent, cohort.quotas)
+        self.occupancy.place_cohort(cohort)
 
     def remove_cohort(self, name: str) -> None:
         for tree in (self.now, self.ahead):
             tree.remove_cohort(name)
+        self.occupancy.remove_cohort(name)
 
     def put(self, holder: Holder) -> None:
         """A workload holds this, whatever it held before."""
-        self.remove(holder.key)
+        self._take_out(holder.key)
         self._holders[holder.key] = holder
         by_resource = self._by_queue.setdefault(holder.queue, {})
         for fr in holder.usage:
             by_resource.setdefault(fr, {})[holder.key] = holder
         self._count(holder, +1)
+        self.occupancy.put(holder)
 
-    def remove(self, key: str) -> Holder | None:
+    def remove(self, key: str, *, keeps_pods: bool = False) -> Holder | None:
+        """``keeps_pods``: see ``occupancy.py``."""
+        self.occupancy.remove(key, keeps_pods=keeps_pods)
+        return self._take_out(key)
+
+    def _take_out(self, key: str) -> Holder | None:
         holder = self._holders.pop(key, None)
         if holder is None:
             return None

@@ -7,11 +7,15 @@ from __future__ import annotations
 
 from typing import Final
 
+from headgate.kube import conditions
+
 GROUP: Final = "kueue.x-k8s.io"
 ADMISSION_GATED_BY: Final = f"{GROUP}/admission-gated-by"
 JOB_UID_LABEL: Final = f"{GROUP}/job-uid"
 RESOURCE_IN_USE: Final = f"{GROUP}/resource-in-use"
 """The finalizer of Workloads whose job has not stopped, and of what quota stands on."""
+QUOTA_RESERVATION: Final = "headgate.dev/quota-reservation"
+"""The annotation of a pod that was started with quota: whose it is, and of which flavors."""
 
 # Queueing strategies.
 STRICT_FIFO: Final = "StrictFIFO"
@@ -44,6 +48,12 @@ FINISHED: Final = "Finished"
 REQUEUED: Final = "Requeued"
 DEACTIVATION_TARGET: Final = "DeactivationTarget"
 WAITING_FOR_REPLACEMENT_PODS: Final = "WaitingForReplacementPods"
+WAITING_FOR_TERMINATING_PODS: Final = conditions.WAITING_FOR_TERMINATING_PODS
+"""Headgate's own: the workload has quota, and starts when terminating pods that still use it have left."""
+
+# Why a workload waits for terminating pods, and why it does so no longer.
+QUOTA_RELEASED_EARLY: Final = "QuotaReleasedEarly"
+TERMINATING_PODS_LEFT: Final = "TerminatingPodsLeft"
 
 # Why quota is not reserved.
 PENDING_EVALUATION: Final = "PendingEvaluation"

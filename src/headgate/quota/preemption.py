@@ -13,7 +13,8 @@ from headgate.quota.assignment import Degree
 from headgate.quota.candidates import Candidates, Preemptor, find_candidates, is_still_fair
 from headgate.quota.cohort import FlavorResource
 from headgate.quota.fungibility import Grade
-from headgate.quota.holdings import Holder, Holdings, fits
+from headgate.quota.holder import Holder
+from headgate.quota.holdings import Holdings, fits
 from headgate.quota.tree import Node
 
 

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from headgate.quota import names
-from headgate.quota.workload import Workload
+from headgate.quota.workload import Condition, Workload
 
 WAIT_FOR_START: Final = "WaitForStart"
 WAIT_FOR_RECOVERY: Final = "WaitForRecovery"
@@ -46,8 +46,10 @@ def ready_deadline(workload: Workload, rules: PodsReady | None) -> Deadline | No
     admitted, ready = workload.conditions.get(names.ADMITTED), workload.conditions.get(names.PODS_READY)
     if rules is None or admitted is None or not admitted.is_true or (ready is not None and ready.is_true):
         return None
+    if workload.has(names.WAITING_FOR_TERMINATING_PODS):
+        return None  # its pods may not start yet
     if ready is None or ready.reason in (WAIT_FOR_START, names.PODS_READY):
-        return Deadline(WAIT_FOR_START, admitted.since_s + rules.timeout_s)
+        return Deadline(WAIT_FOR_START, _started_s(workload, admitted) + rules.timeout_s)
     if ready.reason == WAIT_FOR_RECOVERY and rules.recovery_timeout_s is not None:
         return Deadline(WAIT_FOR_RECOVERY, ready.since_s + rules.recovery_timeout_s)
     return None
@@ -62,8 +64,16 @@ def execution_deadline(workload: Workload) -> Deadline | None:
     admitted = workload.conditions.get(names.ADMITTED)
     if admitted is None or not admitted.is_true or workload.max_execution_s is None:
         return None
+    if workload.has(names.WAITING_FOR_TERMINATING_PODS):
+        return None
     left_s = workload.max_execution_s - workload.past_execution_s
-    return Deadline(names.MAXIMUM_EXECUTION_TIME_EXCEEDED, admitted.since_s + left_s)
+    return Deadline(names.MAXIMUM_EXECUTION_TIME_EXCEEDED, _started_s(workload, admitted) + left_s)
+
+
+def _started_s(workload: Workload, admitted: Condition) -> float:
+    """Since when its pods may run: since its admission, or since it waited no longer for terminating pods."""
+    waited = workload.conditions.get(names.WAITING_FOR_TERMINATING_PODS)
+    return admitted.since_s if waited is None else max(admitted.since_s, waited.since_s)
 
 
 def order_s(workload: Workload, rules: PodsReady | None) -> float:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from headgate.quota.holdings import Holder
+from headgate.quota.holder import Holder
 from headgate.quota.queueing import Waiter
 
 

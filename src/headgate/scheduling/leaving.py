@@ -19,6 +19,7 @@ from typing import Final
 import msgspec
 
 from headgate.kube import conditions
+from headgate.kube.termination import LATE_S
 from headgate.scheduling.changes import ChangeLog
 from headgate.scheduling.contract import Ground
 from headgate.scheduling.pod import Pod
@@ -26,8 +27,6 @@ from headgate.waiting.heap import Heap
 
 WAITING_FOR_ROOM: Final = conditions.WAITING_FOR_TERMINATING_PODS
 """The reason that hides a pod from autoscalers while the room that it fits in is being left."""
-LATE_S: Final = 3.0
-"""A deletion timestamp is cut to whole seconds, and who uses all of his time is shown as gone a moment after it."""
 
 _KINDS: Final = 64
 _NEVER: Final = -1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headgate.quota.effects import Admit, Effect, Evict
-from headgate.quota.holdings import Holder
+from headgate.quota.holder import Holder
 from headgate.quota.queueing import Waiter
 from headgate.quota.unwritten import Unwritten
 from headgate.quota.workload import Workload, read_workload

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from clusters import a_node, a_pod
+from headgate.kube.termination import LATE_S
 from headgate.kube.timestamps import format_time
 from headgate.scheduling.effects import Preempt, SetStatus
-from headgate.scheduling.leaving import LATE_S, WAITING_FOR_ROOM
+from headgate.scheduling.leaving import WAITING_FOR_ROOM
 from unit.scheduling.leaving_world import DAY_S, LeavingWorld
 
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from headgate.scheduling.leaving import LATE_S, WAITING_FOR_ROOM
+from headgate.kube.termination import LATE_S
+from headgate.scheduling.leaving import WAITING_FOR_ROOM
 from headgate.scheduling.trial import NodeTrial
 from terminating import HOW, TerminatingCluster, a_group, a_queue, a_queued_pod
 

@@ -165,7 +165,7 @@ def play(scene: Scene, arm: Arm) -> Figures:
     nodes = make_nodes(scene.machines, Template(resources=_ONE_CPU))
     _furnish(stage, scene)
     stage.enter(
-        Quota(Settings(honours_gates=features.admission_gated_by)),
+        Quota(Settings(features.admission_gated_by, None, features.start_after_terminating_pods)),
         ManagedPods(features),
         Placing(scheduler, tuple(scheduler.cluster.watched())),
         Kubelets(Hollow(wanted=nodes)),

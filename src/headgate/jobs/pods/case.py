@@ -23,7 +23,7 @@ Object = dict[str, Any]
 
 class Around(msgspec.Struct, frozen=True):
     """``held_by``: who holds a pod back, by the pod itself or by whose it is (KEP-6915). ``holding``: the feature gate
-    AdmissionGatedBy."""
+    AdmissionGatedBy. ``starts_late``: StartAfterTerminatingPods."""
 
     flavors: Mapping[str, ResourceFlavor]
     classes: Classes
@@ -31,6 +31,7 @@ class Around(msgspec.Struct, frozen=True):
     held_by: Callable[[Object], str | Unsure | None]
     holding: bool
     now_s: float
+    starts_late: bool = True
 
 
 class Case(msgspec.Struct, frozen=True):
@@ -49,9 +50,10 @@ class Case(msgspec.Struct, frozen=True):
 
 
 class Sleep(msgspec.Struct, frozen=True):
-    """Nothing is to be done before then, unless something changes."""
+    """Nothing is to be done before then, unless something changes. ``why``: if the user should know."""
 
     until_s: float
+    why: Wait | None = None
 
 
 class Unseen(msgspec.Struct, frozen=True):

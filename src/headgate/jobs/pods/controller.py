@@ -37,7 +37,7 @@ from headgate.owners.families.pods import seconds
 from headgate.owners.observed import ObservedVersion
 from headgate.owners.served import Served
 from headgate.quota.kinds.names import WORKLOADS
-from headgate.quota.names import ADMITTED, QUOTA_RESERVED
+from headgate.quota.names import ADMITTED, QUOTA_RESERVED, WAITING_FOR_TERMINATING_PODS
 from headgate.quota.serving.refusals import Refusals
 
 Object = dict[str, Any]
@@ -57,6 +57,7 @@ class ManagedPods(Controller):
         self._release: Final = release_of_pods(features, settings.quota_release)
         self._gating: Final = features.scheduling_gated_by
         self._holding: Final = features.admission_gated_by
+        self._starts_late: Final = features.start_after_terminating_pods
         self._roster: Final = Roster()
         self._above: Final = above.Above(known_ancestors(settings.kinds), manages_all=settings.manages_all)
         self._terms: Final = Terms()
@@ -139,7 +140,9 @@ class ManagedPods(Controller):
             case Wait():
                 yield from self._say(unit, step)
                 return Later(_PATIENCE_S) if step.is_warning else Done()
-            case Sleep(until_s):
+            case Sleep(until_s, why):
+                if why is not None:
+                    yield from self._say(unit, why)
                 return Later(max(until_s - now_s, 0.0) + 0.001)
             case tuple():
                 return (yield from self._do(unit, step))
@@ -218,10 +221,8 @@ class ManagedPods(Controller):
                 return
             for workload in self._roster.workloads(unit.key)[:1]:
                 status = workload.get("status") or {}
-                admitted = conditions.find(status.get("conditions"), ADMITTED) or {}
                 queue = str((status.get("admission") or {}).get("clusterQueue", ""))
-                since_s = seconds(admitted.get("lastTransitionTime"))
-                self.metrics.ungated(ADMISSION_GATE, queue, unit.is_group, since_s, answer.now_s)
+                self.metrics.ungated(ADMISSION_GATE, queue, unit.is_group, _startable_s(status), answer.now_s)
 
     def _known(self, write: Create | Patch | Delete) -> Object | None:
         """What a patch is decided on, before it is sent: the watch may tell of its result before the answer comes."""
@@ -281,7 +282,22 @@ class ManagedPods(Controller):
         def held_by(pod: Object) -> str | Unsure | None:
             return self._above.held_by(pod, key) if self._gating else None
 
-        return Around(self._terms.flavors, self._terms.classes, self._release, held_by, self._holding, now_s)
+        return Around(
+            self._terms.flavors,
+            self._terms.classes,
+            self._release,
+            held_by,
+            self._holding,
+            now_s,
+            self._starts_late,
+        )
+
+
+def _startable_s(status: Object) -> float | None:
+    """Since when pods may start: since their admission, or since no terminating pods were waited for any more."""
+    found = (conditions.find(status.get("conditions"), each) or {} for each in (ADMITTED, WAITING_FOR_TERMINATING_PODS))
+    known = [since_s for each in found if (since_s := seconds(each.get("lastTransitionTime"))) is not None]
+    return max(known, default=None)
 
 
 def _has_changed(before: Object | None, answer: Answer) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from headgate.kube.resource import LIMIT_RANGES, NAMESPACES, RUNTIME_CLASSES, Resource
+from headgate.kube.resource import LIMIT_RANGES, NAMESPACES, PODS, RUNTIME_CLASSES, Resource
 from headgate.kube.revisions import revision_of
 from headgate.owners.contract import WHOLE, Again, Controller, Done, Interest, Steps, Verdict, Wake, one_by_one
 from headgate.owners.effects import UNREACHABLE, Answer, Effect, Get, Patch, Together
@@ -52,6 +52,21 @@ _POD_DEFAULTS: Final = {LIMIT_RANGES: frozenset({"spec.limits"}), RUNTIME_CLASSE
 """What admission adds to pods, and so to what the templates of jobs ask for."""
 
 
+_POD_FIELDS: Final = frozenset(
+    {
+        "metadata.annotations",
+        "metadata.deletionTimestamp",
+        "metadata.deletionGracePeriodSeconds",
+        "spec",
+        "status.phase",
+        "status.containerStatuses",
+        "status.initContainerStatuses",
+        "status.conditions",
+    }
+)
+"""What says how much of its quota a pod uses on its node, and until when."""
+
+
 class _Cycle(msgspec.Struct, frozen=True):
     """Who gets quota."""
 
@@ -77,6 +92,7 @@ class Quota(Controller):
 
     def __init__(self, settings: Settings, metrics: QuotaMetrics | None = None) -> None:
         self._engine: Final = Engine(settings)
+        self._watches_pods: Final = settings.starts_after_terminating
         self._census: Final = Census()
         self._metrics: Final = metrics or QuotaMetrics()
         self._metrics.attach(self._engine, self._census)
@@ -128,13 +144,16 @@ class Quota(Controller):
             return ()
         kinds = [Interest(resource, WHOLE) for resource in _WATCHED if resource in self._served]
         defaults = [Interest(each, fields) for each, fields in _POD_DEFAULTS.items() if each in self._served]
-        return [*kinds, *defaults, Interest(NAMESPACES, frozenset({"metadata.labels"}))]
+        pods = [Interest(PODS, _POD_FIELDS)] if self._watches_pods else []
+        return [*kinds, *defaults, *pods, Interest(NAMESPACES, frozenset({"metadata.labels"}))]
 
     # -- events in -------------------------------------------------------------------------------------------------
 
     def applied(self, resource: Resource, obj: Object, now_s: float) -> Iterable[Wake]:
         if resource == WORKLOADS:
             return self._seen(obj, now_s, told=True)
+        if resource == PODS:
+            return [Wake(_CYCLE)] if self._engine.pod_applied(obj) else []
         if resource in (CLUSTER_QUEUES, LOCAL_QUEUES):
             self._queues[_place(resource, _key(obj))] = obj
         asked = self._applied[resource](obj, now_s)
@@ -143,6 +162,8 @@ class Quota(Controller):
 
     def removed(self, resource: Resource, namespace: str, name: str, uid: str, now_s: float) -> Iterable[Wake]:
         key = f"{namespace}/{name}" if namespace else name
+        if resource == PODS:
+            return [Wake(_CYCLE)] if self._engine.pod_removed(uid) else []
         if resource == WORKLOADS:
             if self._workloads.remove(key, uid) is None:
                 return ()  # another one has its name by now

@@ -55,15 +55,17 @@ class _Draft:
 
     def take(self, effect: effects.Effect) -> None:
         match effect:
-            case effects.Admit(_, _, admission, is_admitted, waited_s):
+            case effects.Admit(_, _, admission, is_admitted, waited_s, waits_for):
                 self._admit(admission, is_admitted, waited_s)
+                self._wait_for_terminating(waits_for)
             case effects.Evict():
                 self._evict(effect)
             case effects.Release(_, _, reason, message):
                 self._status["admission"] = None
                 self._set(names.QUOTA_RESERVED, False, reason, message)
-                if conditions.find(self._conditions, names.ADMITTED) is not None:
-                    self._set(names.ADMITTED, False, names.NO_RESERVATION, "The workload has no reservation")
+                for each in (names.ADMITTED, names.WAITING_FOR_TERMINATING_PODS):
+                    if conditions.find(self._conditions, each) is not None:
+                        self._set(each, False, names.NO_RESERVATION, "The workload has no reservation")
             case effects.SetCondition(_, _, type_, is_true, reason, message):
                 self._set(type_, is_true, reason, message)
             case effects.Requeue(_, _, reason, message):
@@ -99,6 +101,15 @@ class _Draft:
             self._set(names.ADMITTED, True, "Admitted", "The workload is admitted")
             said = f"Admitted by ClusterQueue {queue}, wait time since reservation was 0s"
             self._tell("Normal", "Admitted", said)
+
+    def _wait_for_terminating(self, waits_for: str) -> None:
+        """Said in the same write as the admission: no moment is left in which the job could start."""
+        type_ = names.WAITING_FOR_TERMINATING_PODS
+        if waits_for:
+            self._set(type_, True, names.QUOTA_RELEASED_EARLY, waits_for)
+            self._tell("Normal", type_, waits_for)
+        elif conditions.is_true(self._conditions, type_):
+            self._set(type_, False, names.TERMINATING_PODS_LEFT, "No terminating pod is waited for")
 
     def _evict(self, effect: effects.Evict) -> None:
         reason = reason_with_cause(effect.reason, effect.cause)

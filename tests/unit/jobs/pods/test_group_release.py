@@ -57,9 +57,12 @@ def test_the_preemptor_is_admitted_while_the_victims_terminate() -> None:
     assert condition(world, "low", "Requeued")["status"] == "True"
     assert has(world, "low", "WaitingForReplacementPods")
     assert condition(world, "low", "WaitingForReplacementPods")["reason"] == "Preempted"
-    assert started(world) == ["high"]
+    assert has(world, "high", "Admitted")
+    assert has(world, "high", "WaitingForTerminatingPods")
+    assert started(world) == [], "there is no room on a node yet"
     assert controller(world).terminating_released == 2
     world.advance(70)
+    assert started(world) == ["high"]
     assert sorted(pods(world)) == ["high"], "nobody waits for a replacement to come"
     assert controller(world).terminating_released == 0
 
@@ -86,6 +89,9 @@ def test_a_group_of_which_one_still_runs_holds_its_quota() -> None:
     world.settle()
     assert not has(world, "g", "QuotaReserved")
     assert has(world, "g", "WaitingForReplacementPods")
+    assert has(world, "next", "Admitted")
+    assert started(world) == []
+    world.advance(70)
     assert started(world) == ["next"]
 
 
@@ -100,8 +106,11 @@ def test_a_victim_comes_back_when_enough_live_replacements_are_there_and_not_bef
     assert not has(world, "low", "QuotaReserved"), "one of two"
     add(world, "y", group="low", priority="low")
     world.advance(2)
-    assert started(world) == ["x", "y"]
+    assert has(world, "low", "Admitted")
     assert "deletionTimestamp" in pods(world)["low-0"]["metadata"], "the old ones still terminate"
+    assert started(world) == []
+    world.advance(70)
+    assert started(world) == ["x", "y"]
     assert "ExcessPodDeleted" not in reasons(world)
     assert not has(world, "low", "WaitingForReplacementPods")
 
@@ -126,7 +135,10 @@ def test_many_preemptors_do_not_wait_for_each_others_victims() -> None:
     for number in range(10):
         add(world, f"high-{number}", priority="high")
     world.advance(5)
-    assert [name for name in started(world) if name.startswith("high")] == [f"high-{number}" for number in range(10)]
+    high = [f"high-{number}" for number in range(10)]
+    assert all(has(world, name, "Admitted") for name in high)
+    world.advance(70)
+    assert [name for name in started(world) if name.startswith("high")] == high
 
 
 # -- held back from above -------------------------------------------------------------------------------------------

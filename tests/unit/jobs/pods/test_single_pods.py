@@ -99,6 +99,9 @@ def test_quota_is_free_while_the_pod_still_terminates(is_evicted: bool) -> None:
     assert low["status"]["phase"] == "Running"
     assert "deletionTimestamp" in low["metadata"]
     assert "finalizers" not in low["metadata"], "nobody waits for us"
+    assert has(world, "high", "Admitted")
+    assert started(world) == [], "there is no room on a node yet"
+    world.advance(70)
     assert started(world) == ["high"]
     assert not has(world, "low", "QuotaReserved")
     assert controller(world).terminating_released == 1

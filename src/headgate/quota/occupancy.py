@@ -1,0 +1,335 @@
+"""Quota that is in use on nodes: what started workloads hold, and what terminating pods use whose quota was released.
+
+The quota of pods is free as soon as they terminate (KEP-6143), so a workload may be admitted before there is room for
+it on any node. A workload that fits beside the terminating pods starts at once. One that fits only without them has
+quota and waits: until it fits, until the pods that began to terminate before its reservation have left, or until those
+are overdue. Everything here follows from Workloads and pods as the API shows them.
+
+A workload that waits is looked at when something in its tree leaves or quotas change, never per pod. Workloads that ask
+for the same of one queue wait in one line, and only the first of a line is tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+import msgspec
+
+from headgate.kube.termination import LATE_S
+from headgate.kube.timestamps import format_time
+from headgate.quota.cluster_queue import ClusterQueue
+from headgate.quota.cohort import Cohort, FlavorResource, Usage
+from headgate.quota.holder import Holder
+from headgate.quota.reservation import Occupant
+from headgate.quota.tree import QuotaTree
+from headgate.waiting.heap import Heap
+
+Ask = tuple[tuple[FlavorResource, int], ...]
+LeadsTo = Callable[[str], str]
+"""The ClusterQueue of a LocalQueue; empty if there is none."""
+
+_SKEW_S: Final = 10.0
+"""By how much the clock of the API server, which times deletions, may be ahead of the one that times reservations."""
+
+
+class Leaving(msgspec.Struct, frozen=True):
+    """What a workload waits for: how many pods, and the one that began to terminate first."""
+
+    count: int
+    first: Occupant
+
+
+def describe(leaving: Leaving) -> str:
+    """In words, for a condition and an Event."""
+    first = leaving.first
+    until = "" if first.until_s is None else f", overdue at {format_time(first.until_s)}"
+    return (
+        f"Quota is reserved, and {leaving.count} terminating pod(s) that gave it back early still use it on nodes: "
+        f"{first.name} is the first of them{until}. Pods start when enough of them have left"
+    )
+
+
+class Occupancy:
+    def __init__(self, leads_to: LeadsTo) -> None:
+        self.tree: Final = QuotaTree()
+        self._leads_to: Final = leads_to
+        self._started: Final[dict[str, Holder]] = {}  # by key
+        self._by_uid: Final[dict[str, Holder]] = {}  # the same by uid
+        self._waiting: Final[dict[str, Holder]] = {}
+        self._lines: Final[dict[str, dict[Ask, Heap[str]]]] = {}  # by queue
+        self._pods: Final[dict[str, Occupant]] = {}
+        self._pods_of: Final[dict[str, dict[str, None]]] = {}  # by the uid of the Workload
+        self._pods_in: Final[dict[str, dict[str, None]]] = {}  # by LocalQueue
+        self._counted: Final[dict[str, Occupant]] = {}
+        self._leaving: Final[dict[tuple[str, FlavorResource], Heap[str]]] = {}  # counted pods by tree, oldest first
+        self._ends: Final[Heap[str]] = Heap()
+        self._overdue: Final[set[str]] = set()
+        self._released: Final[set[str]] = set()  # pods not known to terminate yet, whose Workload lost its quota
+        self._fresh: Final[list[str]] = []  # those of them that have no deadline yet
+        self._dirty: Final[set[str]] = set()  # trees
+        self._is_moved = False  # queues are in other trees now
+
+    # Queues.
+
+    def place_queue(self, queue: ClusterQueue) -> None:
+        is_new = self.tree.queue(queue.name) is None
+        self.tree.place_queue(queue.name, queue.cohort, queue.quotas)
+        if is_new:
+            shares = [(each.queue, each.usage) for each in self._started.values()]
+            shares += [(each.queue, each.usage) for each in self._counted.values()]
+            for name, usage in shares:
+                if name == queue.name:
+                    self._add(name, usage, +1)
+        self._is_moved = True
+
+    def remove_queue(self, name: str) -> None:
+        self.tree.remove_queue(name)
+        self._is_moved = True
+
+    def place_cohort(self, cohort: Cohort) -> None:
+        self.tree.place_cohort(cohort.name, cohort.parent, cohort.quotas)
+        self._is_moved = True
+
+    def remove_cohort(self, name: str) -> None:
+        self.tree.remove_cohort(name)
+        self._is_moved = True
+
+    # Workloads with quota.
+
+    def put(self, holder: Holder) -> None:
+        known = self._started.get(holder.key)
+        if known is not None and not holder.is_waiting and _reservation(known) == _reservation(holder):
+            self._started[holder.key] = self._by_uid[holder.uid] = holder
+            if known.usage != holder.usage:
+                self._add(known.queue, known.usage, -1)
+                self._add(holder.queue, holder.usage, +1)
+                self._dirty.add(self._tree_of(holder.queue))
+            return
+        self.remove(holder.key)
+        if not holder.is_waiting:
+            self._started[holder.key] = self._by_uid[holder.uid] = holder
+            self._add(holder.queue, holder.usage, +1)
+            self._recount(self._pods_of.get(holder.uid, ()))
+        elif not holder.is_evicted:  # an evicted one does not start any more
+            self._waiting[holder.key] = holder
+            line = self._lines.setdefault(holder.queue, {}).setdefault(_ask(holder), Heap())
+            line.put(holder.key, (holder.reserved_s, holder.key))
+            self._dirty.add(self._tree_of(holder.queue))
+
+    def remove(self, key: str, *, keeps_pods: bool = False) -> None:
+        """``keeps_pods``: its quota is released because its pods terminate, which may not have been heard yet."""
+        waiting = self._waiting.pop(key, None)
+        if waiting is not None:
+            self._leave_line(waiting)
+        holder = self._started.pop(key, None)
+        if holder is None:
+            return
+        del self._by_uid[holder.uid]
+        self._add(holder.queue, holder.usage, -1)
+        if keeps_pods:
+            for uid in self._pods_of.get(holder.uid, ()):
+                pod = self._pods[uid]
+                if pod.until_s is None and pod.reserved_s == holder.reserved_s:
+                    self._released.add(uid)
+                    self._fresh.append(uid)
+        self._recount(self._pods_of.get(holder.uid, ()))
+        self._dirty.add(self._tree_of(holder.queue))
+
+    # Pods.
+
+    def pod_applied(self, pod: Occupant) -> bool:
+        """Whether that changed anything."""
+        known = self._pods.get(pod.uid)
+        if known == pod:
+            return False
+        if known is not None:
+            if known.began_s is not None and pod.began_s is not None:  # a deletion that is shortened began before that
+                pod = msgspec.structs.replace(pod, began_s=min(known.began_s, pod.began_s))
+            self.pod_removed(pod.uid)
+        self._pods[pod.uid] = pod
+        for index, place in self._places(pod):
+            index.setdefault(place, {})[pod.uid] = None
+        if pod.until_s is not None:
+            self._ends.put(pod.uid, pod.until_s)
+        self._count(pod)
+        return pod.until_s is not None or known is not None
+
+    def pod_removed(self, uid: str) -> bool:
+        """Whether it was known."""
+        pod = self._pods.pop(uid, None)
+        if pod is None:
+            return False
+        for index, place in self._places(pod):
+            del index[place][uid]
+            if not index[place]:
+                del index[place]
+        self._ends.discard(uid)
+        self._overdue.discard(uid)
+        self._released.discard(uid)
+        self._uncount(uid)
+        return True
+
+    def local_queue_changed(self, key: str) -> None:
+        """Only pods of namespaces that may use a ClusterQueue count there, whatever their annotation says."""
+        self._recount(self._pods_in.get(key, ()))
+
+    # Decisions.
+
+    def leaving_for(self, queue: str, usage: Usage, reserved_s: float) -> Leaving | None:
+        """The terminating pods that a workload has to wait for; None if it may start."""
+        short = self._short(queue, usage, reserved_s)
+        if not short:
+            return None
+        tree = self._tree_of(queue)
+        lines = [self._leaving[tree, fr] for fr in short]
+        first = min(first for line in lines if (first := line.first()) is not None)
+        return Leaving(max(map(len, lines)), self._counted[first[1]])
+
+    def ready(self) -> list[Holder]:
+        """Workloads that wait no longer, in the order of their reservations. They count as started from now on."""
+        self._settle()
+        if not self._dirty:
+            return []
+        dirty, started = set(self._dirty), list[Holder]()
+        self._dirty.clear()
+        heads: Heap[tuple[str, Ask]] = Heap()
+        for queue, lines in self._lines.items():
+            if self._tree_of(queue) in dirty:
+                for ask, line in lines.items():
+                    heads.put((queue, ask), _order_of(line))
+        while (head := heads.pop()) is not None:
+            queue, ask = head
+            line = self._lines[queue][ask]
+            (reserved_s, key) = _order_of(line)
+            holder = self._waiting[key]
+            if self._short(queue, holder.usage, reserved_s):
+                continue
+            started.append(holder)
+            self.put(msgspec.structs.replace(holder, is_waiting=False))
+            if len(line):
+                heads.put(head, _order_of(line))
+        return started
+
+    def expire(self, now_s: float) -> None:
+        """Pods that are overdue are waited for no longer."""
+        for uid in self._fresh:
+            if uid in self._released:
+                self._ends.put(uid, now_s + LATE_S)
+        self._fresh.clear()
+        while (first := self._ends.first()) is not None and first[0] <= now_s:
+            self._ends.pop()
+            uid = first[1]
+            self._overdue.add(uid)
+            self._released.discard(uid)
+            self._uncount(uid)
+
+    def next_deadline_s(self) -> float | None:
+        first = self._ends.first()
+        return None if first is None else first[0]
+
+    # Inside.
+
+    def _short(self, queue: str, usage: Usage, reserved_s: float) -> list[FlavorResource]:
+        """What does not fit and may fit when pods that began to terminate before the reservation have left."""
+        self._settle()
+        node = self.tree.queue(queue)
+        if node is None or not self._counted:
+            return []
+        tree, found = self._tree_of(queue), []
+        for fr, amount in usage.items():
+            line = self._leaving.get((tree, fr))
+            first = None if line is None else line.first()
+            if first is not None and first[0][0] <= reserved_s + _SKEW_S and amount > node.available(fr):
+                found.append(fr)
+        return found
+
+    def _is_counted(self, pod: Occupant) -> bool:
+        """A started workload counts for its pods: those that replace them wait for their places. Pods of an earlier
+        reservation count beside it."""
+        holder = self._by_uid.get(pod.workload)
+        if holder is not None and holder.reserved_s == pod.reserved_s:
+            return False
+        if self._leads_to(pod.local_queue) != pod.queue:
+            return False
+        return pod.uid in self._released or (pod.until_s is not None and pod.uid not in self._overdue)
+
+    def _recount(self, uids: Iterable[str]) -> None:
+        for uid in tuple(uids):
+            self._count(self._pods[uid])
+
+    def _places(self, pod: Occupant) -> Iterator[tuple[dict[str, dict[str, None]], str]]:
+        yield self._pods_of, pod.workload
+        yield self._pods_in, pod.local_queue
+
+    def _count(self, pod: Occupant) -> None:
+        self._settle()
+        if not self._is_counted(pod):
+            self._uncount(pod.uid)
+        elif pod.uid not in self._counted:
+            self._counted[pod.uid] = pod
+            self._add(pod.queue, pod.usage, +1)
+            self._list(pod)
+
+    def _uncount(self, uid: str) -> None:
+        self._settle()
+        pod = self._counted.pop(uid, None)
+        if pod is None:
+            return
+        tree = self._tree_of(pod.queue)
+        self._add(pod.queue, pod.usage, -1)
+        for fr in pod.usage:
+            line = self._leaving.get((tree, fr))
+            if line is not None:
+                line.discard(uid)
+                if not len(line):
+                    del self._leaving[tree, fr]
+        self._dirty.add(tree)
+
+    def _list(self, pod: Occupant) -> None:
+        tree = self._tree_of(pod.queue)
+        for fr in pod.usage:
+            self._leaving.setdefault((tree, fr), Heap()).put(pod.uid, (pod.began_s or 0.0, pod.uid))
+
+    def _settle(self) -> None:
+        """After queues moved: which pods leave which tree. Quotas are others then, too."""
+        if not self._is_moved:
+            return
+        self._is_moved = False
+        self._leaving.clear()
+        for pod in self._counted.values():
+            self._list(pod)
+        self._dirty.update(self._tree_of(queue) for queue in self._lines)
+
+    def _leave_line(self, holder: Holder) -> None:
+        lines, ask = self._lines[holder.queue], _ask(holder)
+        lines[ask].discard(holder.key)
+        if not len(lines[ask]):
+            del lines[ask]
+        if not lines:
+            del self._lines[holder.queue]
+
+    def _tree_of(self, queue: str) -> str:
+        node = self.tree.queue(queue)
+        root = None if node is None else node.root
+        return f"/{queue}" if root is None or root.is_queue else root.name
+
+    def _add(self, queue: str, usage: Usage, sign: int) -> None:
+        node = self.tree.queue(queue)
+        if node is not None:
+            self.tree.add(node, usage, sign)
+
+
+def _reservation(holder: Holder) -> tuple[str, str, float]:
+    return holder.uid, holder.queue, holder.reserved_s
+
+
+def _ask(holder: Holder) -> Ask:
+    return tuple(sorted(holder.usage.items()))
+
+
+def _order_of(line: Heap[str]) -> tuple[float, str]:
+    first = line.first()
+    assert first is not None, "lines without anybody are dropped"
+    order: tuple[float, str] = first[0]
+    return order
