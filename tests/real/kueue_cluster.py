@@ -142,7 +142,12 @@ class KueueCluster:
         return found
 
     def is_admitted(self, name: str) -> bool:
+        """Whether its gate is lifted."""
         return not gates(self.get(self._place(name)))
+
+    def has_quota(self, name: str) -> bool:
+        """Whether its Workload is admitted. Its gate may be lifted later, when terminating pods have left."""
+        return bool(self.workloads(name)) and self.condition(name, "Admitted") is not None
 
     def is_ending(self, name: str) -> bool:
         """Told to end, and still there and running."""

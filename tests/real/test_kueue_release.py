@@ -40,8 +40,11 @@ def test_the_quota_of_a_pod_that_its_user_deletes_is_free_while_it_terminates(cl
     cluster.until(lambda: cluster.workloads("deleted-next"))
     assert not cluster.is_admitted("deleted-next")
     cluster.delete("deleted-first")
-    cluster.until(lambda: cluster.is_admitted("deleted-next"))
+    cluster.until(lambda: cluster.has_quota("deleted-next"))
     assert cluster.is_ending("deleted-first")
+    assert not cluster.is_admitted("deleted-next"), "there is no room for it on a node"
+    cluster.report("deleted-first", "Failed")
+    cluster.until(lambda: cluster.is_admitted("deleted-next"))
 
 
 def test_a_preemptor_is_admitted_while_its_victim_terminates(cluster: KueueCluster) -> None:
@@ -49,8 +52,27 @@ def test_a_preemptor_is_admitted_while_its_victim_terminates(cluster: KueueClust
     cluster.pod("victim", "preempted")
     cluster.run("victim")
     cluster.pod("urgent", "preempted", "high")
-    cluster.until(lambda: cluster.is_admitted("urgent"))
+    cluster.until(lambda: cluster.has_quota("urgent"))
     assert cluster.is_ending("victim")
+    reason, message = cluster.condition("urgent", "WaitingForTerminatingPods") or ("", "")
+    assert reason == "QuotaReleasedEarly"
+    assert "1 terminating pod(s)" in message
+    assert "default/victim is the first of them" in message
+    assert not cluster.is_admitted("urgent")
+    cluster.report("victim", "Failed")
+    cluster.until(lambda: cluster.is_admitted("urgent"))
+    assert cluster.condition("urgent", "WaitingForTerminatingPods") is None
+
+
+def test_a_preemptor_starts_beside_a_victim_that_is_overdue(cluster: KueueCluster) -> None:
+    cluster.queue("overdue", 1, **PREEMPTS)
+    cluster.pod("overdue-victim", "overdue", grace_s=10)
+    cluster.run("overdue-victim")
+    cluster.pod("overdue-urgent", "overdue", "high")
+    cluster.until(lambda: cluster.has_quota("overdue-urgent"))
+    assert not cluster.is_admitted("overdue-urgent")
+    cluster.until(lambda: cluster.is_admitted("overdue-urgent"))
+    assert cluster.is_ending("overdue-victim"), "nobody ended it"
 
 
 def test_many_preemptors_with_a_victim_each_do_not_wait_for_one_another(cluster: KueueCluster) -> None:
@@ -62,8 +84,12 @@ def test_many_preemptors_with_a_victim_each_do_not_wait_for_one_another(cluster:
     cluster.run(*victims)
     for name in urgent:
         cluster.pod(name, "many", "high")
-    cluster.until(lambda: all(map(cluster.is_admitted, urgent)))
+    cluster.until(lambda: all(map(cluster.has_quota, urgent)))
     assert all(map(cluster.is_ending, victims))
+    assert not any(map(cluster.is_admitted, urgent))
+    for name in victims[:3]:
+        cluster.report(name, "Failed")
+    cluster.until(lambda: sum(map(cluster.is_admitted, urgent)) == 3)
 
 
 def test_a_group_holds_its_quota_until_the_last_of_it_terminates(cluster: KueueCluster) -> None:
@@ -72,7 +98,7 @@ def test_a_group_holds_its_quota_until_the_last_of_it_terminates(cluster: KueueC
         cluster.pod(name, "grouped", labels={GROUP_NAME: "pair"}, annotations={TOTAL: "2"})
     cluster.run("pair-1", "pair-2")
     cluster.pod("grouped-urgent", "grouped", "high")
-    cluster.until(lambda: cluster.is_admitted("grouped-urgent"))
+    cluster.until(lambda: cluster.has_quota("grouped-urgent"))
     assert all(map(cluster.is_ending, ("pair-1", "pair-2")))
     (workload,) = cluster.workloads("pair-1")
     assert "admission" not in workload["status"]
@@ -85,14 +111,18 @@ def test_a_victim_comes_back_with_live_replacements_while_the_old_pods_terminate
         cluster.pod(name, "back", **members)
     cluster.run("back-1", "back-2")
     cluster.pod("back-urgent", "back", "high")
-    cluster.run("back-urgent")
-    cluster.report("back-urgent", "Succeeded")
+    cluster.until(lambda: cluster.has_quota("back-urgent"))
+    cluster.delete("back-urgent")
     cluster.pod("back-3", "back", **members)
     cluster.until(lambda: len(cluster.workloads("back-3")) == 1)
     assert not cluster.is_admitted("back-3"), "one of two"
     cluster.pod("back-4", "back", **members)
-    cluster.run("back-3", "back-4")
+    cluster.until(lambda: cluster.has_quota("back-3"))
     assert all(map(cluster.is_ending, ("back-1", "back-2")))
+    cluster.report("back-1", "Failed")
+    assert not any(map(cluster.is_admitted, ("back-3", "back-4"))), "both start, or none"
+    cluster.report("back-2", "Failed")
+    cluster.run("back-3", "back-4")
     for name in ("back-3", "back-4"):
         cluster.report(name, "Succeeded")
     cluster.until(lambda: cluster.condition("back-3", "Finished") == ("Succeeded", "Pods succeeded: 2/2."))

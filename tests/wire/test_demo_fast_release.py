@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 from harness.embedded import HEADGATE
-from headgate.cli.demos.fast_release import OFF, ON, UNAWARE, one_after_another, play
+from headgate.cli.demos.fast_release import EARLY, OFF, ON, UNAWARE, one_after_another, one_each, play
 
 PAGE = (Path(__file__).parents[2] / "docs" / "kueue.md").read_text()
 
@@ -22,21 +22,26 @@ def test_a_hundred_preemptors_wait_for_one_minute_instead_of_a_hundred_and_no_ma
         "10 queues reclaim one after another": found[6:10],
     }
     assert [lines[1], lines[6]] == list(scenes)
-    # The columns: the gate off; on; on, beside a scheduler that does not wait for room that is being left.
+    # The columns: the gate off; on; on, beside a scheduler that does not wait for terminating pods.
     assert scenes["100 preemptors, each with a victim"] == [
         [6000, 0, 0],  # all admitted after
-        [6000, 60, 40],  # all running after
-        [0, 0, 100],  # machines bought
+        [6000, 60, 60],  # all running after
+        [0, 0, 0],  # machines bought
         [0, 100, 100],  # most quota ahead of machines
     ]
     assert scenes["10 queues reclaim one after another"] == [
         [600, 0, 0],
-        [600, 60, 40],
-        [0, 0, 10],
+        [600, 60, 60],
+        [0, 0, 0],
         [0, 10, 10],
     ]
     (shown,) = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)
     assert shown.splitlines() == lines
+
+
+def test_started_early_each_preemptor_would_buy_a_machine_beside_any_other_scheduler() -> None:
+    assert play(one_each(10), EARLY).bought == 10
+    assert play(one_each(10), UNAWARE).bought == 0
 
 
 def test_the_same_is_told_each_time() -> None:

@@ -88,8 +88,8 @@ def fast_release() -> None:
     """Pods that take 60 seconds to end hold quota that more important ones wait for (KEP-6143).
 
     The same is played with the feature gate PodIntegrationFastQuotaRelease off and on, and on beside a scheduler that
-    does not wait for room that is being left: to Cluster Autoscaler that is a shortage. Time is simulated, the engines
-    are the real ones; it takes about half a minute.
+    does not wait for terminating pods, with Cluster Autoscaler beside it. Time is simulated, the engines are the real
+    ones; it takes about half a minute.
 
     \b
     Example:

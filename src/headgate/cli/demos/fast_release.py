@@ -1,8 +1,8 @@
 """The story of KEP-6143: pods that take a minute to end hold quota that somebody more important waits for.
 
 It is told three times on a clock of its own (``stage.py``): quota comes back when a pod has ended; when it begins to;
-and the latter with a scheduler that does not know of it, which then looks like a shortage to an autoscaler. Queues,
-pods, scheduler and kubelets are the ones that always run; Cluster Autoscaler is a model with its default flags.
+and the latter with a scheduler that does not wait for terminating pods, as kube-scheduler does not. Queues, pods,
+scheduler and kubelets are the ones that always run; Cluster Autoscaler is a model with its default flags.
 ``cli/demo.py`` prints it.
 """
 
@@ -22,14 +22,16 @@ from headgate.cli.plan import UpProblem
 from headgate.cli.scheduler import BY_QUOTA, default_configuration, installed_plugins, maker
 from headgate.jobs.names import PRIORITY_CLASS, QUEUE_NAME
 from headgate.jobs.pods.controller import ManagedPods
-from headgate.kube import gates
+from headgate.kube import conditions, gates
 from headgate.kube.features import DEFAULTS
+from headgate.kube.references import owner_references
 from headgate.kube.resource import NAMESPACES, NODES, PODS
 from headgate.nodes.hollow import Hollow
 from headgate.nodes.models.machine import Shape
 from headgate.nodes.template import Template, make_nodes
 from headgate.quota.engine import Settings
-from headgate.quota.kinds.names import CLUSTER_QUEUES, LOCAL_QUEUES, PRIORITY_CLASSES, RESOURCE_FLAVORS
+from headgate.quota.kinds.names import CLUSTER_QUEUES, LOCAL_QUEUES, PRIORITY_CLASSES, RESOURCE_FLAVORS, WORKLOADS
+from headgate.quota.names import ADMITTED
 from headgate.quota.serving.controller import Quota
 
 Object = dict[str, Any]
@@ -45,16 +47,19 @@ _TERMINAL: Final = frozenset({"Succeeded", "Failed"})
 
 
 class Arm(msgspec.Struct, frozen=True):
-    """One of those that are compared. ``waits``: whether the scheduler waits for pods that terminate."""
+    """One of those that are compared. ``waits``: whether the scheduler waits for pods that terminate. ``starts_late``:
+    the feature gate StartAfterTerminatingPods."""
 
     name: str
     fast: bool
     waits: bool
+    starts_late: bool = True
 
 
 OFF: Final = Arm("gate off", fast=False, waits=True)
 ON: Final = Arm("gate on", fast=True, waits=True)
 UNAWARE: Final = Arm("gate on, any scheduler", fast=True, waits=False)
+EARLY: Final = Arm("gate on, any scheduler, started early", fast=True, waits=False, starts_late=False)
 ARMS: Final = (OFF, ON, UNAWARE)
 
 
@@ -110,16 +115,21 @@ SCENES: Final = (one_each(PREEMPTORS), one_after_another(QUEUES))
 class Watcher:
     """Counts what the server shows of pods and nodes."""
 
-    resources = (PODS, NODES)
+    resources = (PODS, NODES, WORKLOADS)
 
     def __init__(self) -> None:
         self._pods: dict[str, Object] = {}
         self._nodes: set[str] = set()
+        self._admitted: set[str] = set()  # uids of pods
 
     def hear(self, told: Told, now_s: float) -> None:
         name = told.obj["metadata"]["name"]
         if told.resource == NODES:
             self._nodes.add(name)
+        elif told.resource == WORKLOADS:
+            is_admitted = conditions.is_true((told.obj.get("status") or {}).get("conditions"), ADMITTED)
+            owners = {str(each["uid"]) for each in owner_references(told.obj)}
+            self._admitted = self._admitted | owners if is_admitted and not told.gone else self._admitted - owners
         elif told.gone:
             self._pods.pop(name, None)
         else:
@@ -132,14 +142,15 @@ class Watcher:
         return None
 
     def has_admitted(self, prefix: str, count: int) -> bool:
-        return sum(not gates.gate_names(pod) for pod in self._of(prefix)) == count
+        return sum(pod["metadata"]["uid"] in self._admitted for pod in self._of(prefix)) == count
 
     def runs(self, prefix: str, count: int) -> bool:
         return [pod["status"].get("phase") for pod in self._of(prefix)] == ["Running"] * count
 
     def ahead(self) -> int:
         alive = (pod for pod in self._pods.values() if pod["status"].get("phase") not in _TERMINAL)
-        return sum(not gates.gate_names(pod) for pod in alive) - len(self._nodes)
+        uses = (not gates.gate_names(pod) or pod["metadata"]["uid"] in self._admitted for pod in alive)
+        return sum(uses) - len(self._nodes)
 
     def _of(self, prefix: str) -> Iterable[Object]:
         return (pod for name, pod in self._pods.items() if name.startswith(prefix))
@@ -152,7 +163,9 @@ def tell(report: Callable[[Scene, tuple[Figures, ...]], None]) -> None:
 
 
 def play(scene: Scene, arm: Arm) -> Figures:
-    features = msgspec.structs.replace(DEFAULTS, pod_integration_fast_quota_release=arm.fast)
+    features = msgspec.structs.replace(
+        DEFAULTS, pod_integration_fast_quota_release=arm.fast, start_after_terminating_pods=arm.starts_late
+    )
     stage = Stage(features, Policy(frozenset(), suspends_jobs=True, features=features))
     found = installed_plugins(lambda problem: None)
     spared = BY_QUOTA if arm.waits else ()

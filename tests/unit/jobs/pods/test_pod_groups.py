@@ -166,10 +166,11 @@ def test_a_replacement_is_not_too_many_while_the_old_one_terminates() -> None:
     add(world, "new", group="g")
     world.advance(1)
     assert "deletionTimestamp" in pods(world)["g-0"]["metadata"]
-    assert started(world) == ["g-1", "new"]
+    assert started(world) == ["g-1"], "the old one uses the place on a node"
     assert "ExcessPodDeleted" not in reasons(world)
     world.advance(70)
     assert sorted(pods(world)) == ["g-1", "new"]
+    assert started(world) == ["g-1", "new"]
 
 
 def test_pods_that_are_done_give_back_their_part_and_all_of_them_end_the_group() -> None:

@@ -1,0 +1,142 @@
+"""Quota is released early and pods start late, beside the real kube-scheduler: no pod is called unschedulable while
+pods whose quota it was given still end.
+
+A node has one CPU and is full. With `StartAfterTerminatingPods=false` the same stories show the shortage that there is
+none of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.control_plane import Nodes
+from harness.kube_scheduler import kube_scheduler
+from harness.pod_watch import Object, PodWatch
+from harness.processes import Process
+from harness.scheduling import is_bound, scheduled_reason
+from queued import GROUP_NAME, PRIORITY, TOTAL
+from real.kueue_cluster import KueueCluster
+
+pytestmark = pytest.mark.real
+
+PREEMPTS = {"preemption": {"withinClusterQueue": "LowerPriority"}}
+ENDS_SLOWLY = {"headgate.dev/stop-after": "15s"}
+GRACE_S = 60
+NODES = 2
+
+
+class Reasons(PodWatch):
+    """What `PodScheduled` ever said of each pod."""
+
+    def __init__(self, cluster: KueueCluster) -> None:
+        super().__init__(cluster.server)
+        self.said: dict[str, list[str]] = {}
+
+    def judge(self, kind: str, pod: Object) -> None:
+        said = self.said.setdefault(pod["metadata"]["name"], [])
+        reason = "Bound" if is_bound(pod) else scheduled_reason(pod)
+        if reason and said[-1:] != [reason]:
+            said.append(reason)
+
+    def of(self, prefix: str) -> set[str]:
+        return {reason for name, said in self.said.items() if name.startswith(prefix) for reason in said}
+
+
+class Place:
+    def __init__(self, cluster: KueueCluster, reasons: Reasons) -> None:
+        self.cluster = cluster
+        self.reasons = reasons
+
+    def pod(self, name: str, queue: str, priority: str = "low", **more: Any) -> None:
+        annotations = {**ENDS_SLOWLY, **more.pop("annotations", {})}
+        self.cluster.pod(name, queue, priority, GRACE_S, annotations=annotations, **more)
+
+    def fill(self, queue: str) -> None:
+        """One pod of low priority for each node."""
+        names = [f"{queue}-victim-{number}" for number in range(NODES)]
+        for name in names:
+            self.pod(name, queue)
+        self.cluster.until(lambda: all(map(self.runs, names)))
+
+    def runs(self, name: str) -> bool:
+        pod = self.reasons.pods.get(name)
+        return pod is not None and pod["status"].get("phase") == "Running"
+
+    def clear(self, *names: str) -> None:
+        for name in names:
+            self.cluster.delete(name)
+        self.cluster.until(lambda: not any(name in self.reasons.pods for name in names))
+
+
+@pytest.fixture(scope="module")
+def place(kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    folder = tmp_path_factory.mktemp("late")
+    cluster = KueueCluster("real", folder, kube_binaries, "StartAfterTerminatingPods=true")
+    nodes = scheduler = None
+    try:
+        reasons = Reasons(cluster)
+        reasons.start()
+        nodes = Nodes(cluster.server, NODES, {"cpu": "1", "memory": "4Gi", "pods": "110"})
+        command = kube_scheduler(kube_binaries, cluster.server.kubeconfig, folder)
+        scheduler = Process(command, folder / "kube-scheduler.log")
+        yield Place(cluster, reasons)
+        reasons.finish()
+    finally:
+        if scheduler is not None:
+            scheduler.stop()
+        if nodes is not None:
+            nodes.stop()
+        cluster.stop()
+
+
+def test_pods_are_never_unschedulable_while_their_victims_end(place: Place) -> None:
+    place.cluster.queue("alone", NODES, **PREEMPTS)
+    place.fill("alone")
+    urgent = [f"alone-urgent-{number}" for number in range(NODES)]
+    for name in urgent:
+        place.pod(name, "alone", "high")
+    place.cluster.until(lambda: all(map(place.cluster.has_quota, urgent)))
+    assert all("deletionTimestamp" in pod["metadata"] for name, pod in place.reasons.pods.items() if "victim" in name)
+    place.cluster.until(lambda: all(map(place.runs, urgent)))
+    assert place.reasons.of("alone-urgent") == {"SchedulingGated", "Bound"}
+    place.clear(*urgent)
+
+
+def test_a_gang_is_never_unschedulable_while_its_victims_end(place: Place) -> None:
+    place.cluster.queue("gang", NODES, **PREEMPTS)
+    place.fill("gang")
+    urgent = [f"gang-urgent-{number}" for number in range(NODES)]
+    for name in urgent:
+        place.pod(name, "gang", "high", labels={GROUP_NAME: "gang-urgent"}, annotations={TOTAL: str(NODES)})
+    place.cluster.until(lambda: all(map(place.runs, urgent)))
+    assert place.reasons.of("gang-urgent") == {"SchedulingGated", "Bound"}
+    place.clear(*urgent)
+
+
+def test_the_pods_of_a_job_are_never_unschedulable_because_it_is_resumed_late(place: Place) -> None:
+    place.cluster.queue("job", NODES, **PREEMPTS)
+    place.fill("job")
+    labels = {PRIORITY: "high"}
+    answer = place.cluster.create("Job", "job-urgent", queue="job", labels=labels, parallelism=NODES, completions=NODES)
+    assert answer.status == 201, answer.body
+    place.cluster.until(lambda: place.cluster.has_quota("job-urgent"))
+    job = place.cluster.get("/apis/batch/v1/namespaces/default/jobs/job-urgent")
+    assert job["spec"]["suspend"] is True
+    place.cluster.until(lambda: sum(map(place.runs, place.reasons.pods)) == NODES)
+    assert place.reasons.of("job-urgent") == {"Bound"}
+    job_path = "/apis/batch/v1/namespaces/default/jobs/job-urgent?propagationPolicy=Background"
+    assert place.cluster.server.request("DELETE", job_path).status == 200
+    place.cluster.until(lambda: not place.reasons.pods)
+
+
+def test_switched_off_the_same_pod_looks_like_a_shortage(place: Place) -> None:
+    """The last story here: nothing switches it on again."""
+    place.cluster.switch("StartAfterTerminatingPods=false")
+    place.cluster.queue("off", NODES, **PREEMPTS)
+    place.fill("off")
+    place.pod("off-urgent", "off", "high")
+    place.cluster.until(lambda: "Unschedulable" in place.reasons.of("off-urgent"))
