@@ -14,9 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from headgate.quota.cluster_queue import ClusterQueue, read_cluster_queue
-from headgate.quota.cohort import Cohort
+from headgate.quota.cohort import Cohort, FlavorResource, Usage
 from headgate.quota.holder import Holder
 from headgate.quota.holdings import Holdings
+from headgate.quota.occupancy import Occupancy
 from headgate.quota.reservation import Occupant
 from headgate.quota.tree import QuotaTree
 from kueueing import a_cluster_queue
@@ -56,10 +57,11 @@ class Slow:
         for queue in self.queues.values():
             tree.place_queue(queue.name, queue.cohort, queue.quotas)
         leaving = self.counted()
-        for each in (*(one for one in self.holders.values() if not one.is_waiting), *leaving):
-            node = tree.queue(each.queue)
+        shares = [(each.queue, each.usage) for each in self.holders.values() if not each.is_waiting]
+        for queue_name, usage in (*shares, *((pod.queue, pod.usage) for pod in leaving)):
+            node = tree.queue(queue_name)
             assert node is not None
-            tree.add(node, each.usage)
+            tree.add(node, usage)
         node = tree.queue(holder.queue)
         assert node is not None
         mine = [pod for pod in leaving if self._root(pod.queue) == self._root(holder.queue)]
@@ -225,38 +227,36 @@ def test_what_starts_is_what_counting_everything_anew_would_start(data: st.DataO
     assert not [each for each in pair.slow.holders.values() if each.is_waiting and not each.is_evicted]
 
 
+class Counting(Occupancy):
+    """Counts how often quota is compared."""
+
+    compared = 0
+
+    def _short(self, queue: str, usage: Usage, reserved_s: float) -> list[FlavorResource]:
+        self.compared += 1
+        return super()._short(queue, usage, reserved_s)
+
+
 def test_the_work_for_many_that_wait_grows_with_their_number() -> None:
     """Each victim that leaves starts one workload: how often quota is compared is counted, not timed."""
-
-    def compared(count: int) -> int:
-        pair = Pair()
-        pair.place("c", "", count)
-        occupancy = pair.book.occupancy
-        calls = 0
-        short = occupancy._short
-
-        def counting(*arguments: Any) -> Any:
-            nonlocal calls
-            calls += 1
-            return short(*arguments)
-
-        occupancy._short = counting  # type: ignore[method-assign]  # counts, and asks the method itself
-        for number in range(count):
-            uid = f"victim-{number}"
-            pod = Occupant(uid, f"ns/{uid}", "gone", 0.0, "ns/c", "c", {FR: 1000}, 0.0, 1000.0)
-            occupancy.pod_applied(pod)
-        for number in range(count):
-            usage = {FR: 1000}
-            is_waiting = occupancy.leaving_for("c", usage, 1.0) is not None
-            assert is_waiting
-            pair.book.put(Holder(f"w-{number:04}", f"uid-{number}", "c", usage, 0, 1.0, 1.0, False, is_waiting))
-        assert not occupancy.ready()
-        started = 0
-        for number in range(count):
-            occupancy.pod_removed(f"victim-{number}")
-            started += len(occupancy.ready())
-        assert started == count
-        return calls
-
-    small, large = compared(100), compared(400)
+    small, large = _compared(100), _compared(400)
     assert large <= 4.2 * small, (small, large)
+
+
+def _compared(count: int) -> int:
+    pair = Pair()
+    occupancy = pair.book.occupancy = Counting(lambda local_queue: "c")
+    pair.place("c", "", count)
+    usage = {FR: 1000}
+    for number in range(count):
+        uid = f"victim-{number}"
+        occupancy.pod_applied(Occupant(uid, f"ns/{uid}", "gone", 0.0, "ns/c", "c", usage, 0.0, 1000.0))
+    for number in range(count):
+        is_waiting = occupancy.leaving_for("c", usage, 1.0) is not None
+        assert is_waiting
+        pair.book.put(Holder(f"w-{number:04}", f"uid-{number}", "c", usage, 0, 1.0, 1.0, False, is_waiting))
+    assert not occupancy.ready()
+    for number in range(count):
+        occupancy.pod_removed(f"victim-{number}")
+        assert len(occupancy.ready()) == 1
+    return occupancy.compared

@@ -18,7 +18,7 @@ from headgate.quota.assignment import PodSetChoice
 from headgate.quota.cohort import FlavorResource
 from headgate.quota.effects import Admit
 from headgate.quota.engine import Engine
-from headgate.quota.holdings import Holder
+from headgate.quota.holder import Holder
 from headgate.quota.nominating import nominate
 from headgate.quota.queueing import Waiter
 

@@ -42,6 +42,7 @@ def a_world(
     crds: Sequence[Wire] = (),
     more: Sequence[Callable[[Embedded], Controller]] = (),
     quota: Settings | None = None,
+    kubelet: type[Kubelet] = Kubelet,
     **spec: Any,
 ) -> Mortal:
     """`is_asked`: whether admission sees jobs on their way in. `more`: controllers beside the usual ones."""
@@ -56,7 +57,7 @@ def a_world(
         lambda: ManagedJobs(features, settings, metrics),
         lambda: Jobs(lambda: f"{next(numbers):05d}", features),
         Collector,
-        lambda: Kubelet(server),
+        lambda: kubelet(server),
         *(functools.partial(make, server) for make in more),
         server=server,
     )
