@@ -66,7 +66,8 @@ def test_a_job_that_waits_is_resumed_by_the_next_process() -> None:
 
 def test_a_job_that_is_deleted_while_it_waits_leaves_nothing_behind() -> None:
     world = preempting()
-    assert world.server.delete("/apis/batch/v1/namespaces/ns/jobs/high").status == 200
+    background = {"propagationPolicy": "Background"}
+    assert world.server.delete("/apis/batch/v1/namespaces/ns/jobs/high", background).status == 200
     world.advance(60)
     assert running(world) == ["low"], "its victim has its turn again"
     left = [each["metadata"]["name"] for each in world.server.get(WORKLOADS).body["items"]]
