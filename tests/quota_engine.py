@@ -21,6 +21,7 @@ from headgate.quota.effects import (
     SetCondition,
 )
 from headgate.quota.engine import Engine, Settings
+from headgate.quota.reservation import reservation_text
 from headgate.quota.workload import CheckState
 from kueueing import START_S, a_cluster_queue, a_cohort, a_flavor, a_local_queue, a_workload
 
@@ -74,6 +75,25 @@ class Api:
         change(wire)
         return self._put("workload", f"ns/{name}", wire)
 
+    def pod(self, name: str, workload: str, cpu: int = 1, **metadata: Any) -> Wire:
+        """A pod on a node that was started with the quota that the workload holds now. It is shown with ``show``."""
+        owner = self.objects["workload", f"ns/{workload}"]
+        stamp = {"headgate.dev/quota-reservation": reservation_text(owner, "main")}
+        container = {"resources": {"requests": {"cpu": str(cpu)}}}
+        return {
+            "metadata": {"namespace": "ns", "name": name, "uid": f"uid-{name}", "annotations": stamp, **metadata},
+            "spec": {"nodeName": "n", "containers": [container]},
+            "status": {"phase": "Running"},
+        }
+
+    def show(self, pod: Wire, **metadata: Any) -> None:
+        wire = {**pod, "metadata": {**pod["metadata"], **metadata}}
+        self.objects["pod", pod["metadata"]["uid"]] = wire
+        self.engine.pod_applied(wire)
+
+    def terminate(self, pod: Wire, grace_s: int = 60) -> None:
+        self.show(pod, deletionTimestamp=format_time(self.now_s + grace_s), deletionGracePeriodSeconds=grace_s)
+
     def remove(self, kind: str, name: str) -> list[Effect]:
         self.objects.pop((kind, name), None)
         return self.perform(getattr(self.engine, f"{kind}_removed")(name, self.now_s))
@@ -118,6 +138,9 @@ class Api:
             for (each, _), wire in sorted(self.objects.items(), key=lambda item: item[0]):
                 if each == kind:
                     self.perform(getattr(self.engine, f"{kind}_applied")(wire, self.now_s))
+        for (kind, _), wire in self.objects.items():
+            if kind == "pod":
+                self.engine.pod_applied(wire)
 
     # What it came to.
 
@@ -176,6 +199,9 @@ class Api:
                         self._condition(wire, each, False, "QuotaReserved", "")
                 if effect.is_admitted:
                     self._condition(wire, "Admitted", True, "Admitted", "The workload is admitted")
+                if effect.waits_for:
+                    said = effect.waits_for
+                    self._condition(wire, "WaitingForTerminatingPods", True, "QuotaReleasedEarly", said)
             case Evict():
                 self._condition(wire, "Evicted", True, effect.reason, effect.message)
                 if effect.preempted:
