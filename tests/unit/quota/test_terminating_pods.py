@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from headgate.quota.account import account_of
@@ -12,7 +14,7 @@ from kueueing import Wire
 from quota_engine import Api
 
 WAITS = "WaitingForTerminatingPods"
-WITHIN = {"preemption": {"withinClusterQueue": "LowerPriority"}}
+WITHIN: dict[str, Any] = {"preemption": {"withinClusterQueue": "LowerPriority"}}
 
 
 def preempted(settings: Settings | None = None, *, is_heard: bool = True) -> tuple[Api, Wire]:
