@@ -254,7 +254,7 @@ def _compared(count: int) -> int:
     for number in range(count):
         is_waiting = occupancy.leaving_for("c", usage, 1.0) is not None
         assert is_waiting
-        pair.book.put(Holder(f"w-{number:04}", f"uid-{number}", "c", usage, 0, 1.0, 1.0, False, is_waiting))
+        pair.book.put(Holder(f"w-{number:04}", f"uid-{number}", "c", usage, 0, 1.0, 1.0, is_waiting=is_waiting))
     assert not occupancy.ready()
     for number in range(count):
         occupancy.pod_removed(f"victim-{number}")

@@ -216,7 +216,8 @@ class Engine:
         for effect in decided:
             if isinstance(effect, Evict):
                 self._promises.told[effect.key] = Promise(effect.uid)
-        return effects + self._with_checks(decided, now_s)
+        effects += self._with_checks(decided, now_s)
+        return effects + self._start(self.book.occupancy.ready())  # what was withdrawn may make room
 
     # Inside.
 

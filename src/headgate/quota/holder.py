@@ -8,9 +8,9 @@ from headgate.quota.cohort import Usage
 
 
 class Holder(msgspec.Struct, frozen=True):
-    """``order_s``: since when it would wait, were it to wait; ``reserved_s``: since when it holds. ``turn``: of those that
-    a cycle admits, which one it is, until the API shows it. ``is_waiting``: it does not start yet, because terminating
-    pods still use what it was given."""
+    """``order_s``: since when it would wait, were it to wait; ``reserved_s``: since when it holds. ``turn``: of those
+    that a cycle admits, which one it is, until the API shows it. ``is_waiting``: it does not start yet, because
+    terminating pods still use what it was given."""
 
     key: str
     uid: str
