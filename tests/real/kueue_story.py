@@ -12,14 +12,11 @@ from typing import Any
 
 from harness.kueue import plant
 from real.kueue_comparing import Difference, compare, purpose_of
+from real.kueue_endings import Ended, ending_of
 from real.kueue_twins import Twins, View, conditions_of, is_
 from real.kueue_worlds import DrawnWorld
 
 Object = dict[str, Any]
-STOLEN = "stolen"
-"""The difference on purpose that ends a world: what was freed for somebody is his; Kueue may give it to others."""
-ELSEWHERE = "elsewhere"
-"""Another one: a search for several pod sets begins with the first flavors; Kueue's goes on where it happens to be."""
 _ROUNDS = 6
 """Evictions that follow from evictions end sooner."""
 
@@ -29,7 +26,7 @@ class Story:
         self.twins = twins
         self.live = {world.name: world for world in (DrawnWorld(at, seed) for at in range(worlds))}
         self.differences: list[str] = []
-        self.purposes: set[str] = set()
+        self.met: Counter[str] = Counter()
         self.retired: dict[str, str] = {}
         self.seen: Counter[str] = Counter()
         self._did: dict[str, str] = {}
@@ -60,35 +57,23 @@ class Story:
         found: dict[str, list[Difference]] = {}
         for each in self._compare(kueue, ours):
             if purpose := purpose_of(each):
-                self.purposes.add(purpose)
+                self.met[purpose] += 1
             else:
                 found.setdefault(each.world, []).append(each)
         for world, differences in found.items():
             did = self._did.get(world, "")
             self.retired[world] = when
-            del self.live[world]
-            if self._is_stolen(world, kueue, ours):
-                self.purposes.add(STOLEN)
-            elif _is_elsewhere(world, kueue, ours):
-                self.purposes.add(ELSEWHERE)
+            ended = Ended(self.live.pop(world), kueue, ours, self._preemptors)
+            if ending := ending_of(ended):
+                self.met[ending] += 1
             else:
                 self.differences += [f"{when}, {did}: {each}" for each in differences]
         self._count(kueue)
         self.twins.date((kueue, ours))
         return self.twins.kueue.view(), self.twins.ours.view()
 
-    def _is_stolen(self, world: str, kueue: View, ours: View) -> bool:
-        """Whether somebody for whom others went has what they held with us, and has not with Kueue."""
-        for name, uid in self._preemptors.items():
-            known = [view["Workload"].get(name, {}).get("metadata", {}).get("uid") for view in (kueue, ours)]
-            if name.startswith(f"{world}-") and known == [uid, uid]:
-                admitted = [is_(view["Workload"][name], "QuotaReserved") for view in (kueue, ours)]
-                if admitted == [False, True]:
-                    return True
-        return False
-
     def _compare(self, kueue: View, ours: View) -> list[Difference]:
-        return [each for world in self.live for each in compare(world, kueue, ours, self.twins.restless)]
+        return [each for world in self.live for each in compare(world, kueue, ours)]
 
     def _differ(self, kueue: View, ours: View) -> bool:
         return any(not purpose_of(each) for each in self._compare(kueue, ours))
@@ -117,6 +102,8 @@ class Story:
             states = {
                 "admitted": admission is not None,
                 "preempted": is_(each, "Preempted"),
+                "checked": bool((each.get("status") or {}).get("admissionChecks")) and is_(each, "Admitted"),
+                "drained": conditions_of(each).get("Evicted", {}).get("reason", "").endswith("QueueStopped"),
                 "waiting": conditions_of(each).get("QuotaReserved", {}).get("status") == "False",
                 "reduced": admission is not None
                 and any(given["count"] < counts[given["name"]] for given in admission["podSetAssignments"]),
@@ -125,17 +112,6 @@ class Story:
                 if is_so and (name, state) not in self._known:
                     self._known.add((name, state))
                     self.seen[state] += 1
-
-
-def _is_elsewhere(world: str, kueue: View, ours: View) -> bool:
-    """Whether the same workloads have quota on both sides, and only some of several pod sets have it elsewhere."""
-    both = (kueue["Workload"], ours["Workload"])
-    names = [name for name in {*both[0], *both[1]} if name.startswith(f"{world}-")]
-    given = [{name: (side.get(name, {}).get("status") or {}).get("admission") for name in names} for side in both]
-    apart = [name for name in names if given[0][name] != given[1][name]]
-    return bool(apart) and all(
-        given[0][name] and given[1][name] and len(both[0][name]["spec"]["podSets"]) > 1 for name in apart
-    )
 
 
 def play(twins: Twins, seed: int, worlds: int, steps: int) -> Story:

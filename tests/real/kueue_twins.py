@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -70,6 +69,10 @@ class Side:
                 send(self.server, "DELETE", path)
             case "resize":
                 send(self.server, "PATCH", path, {"spec": {"resourceGroups": wire["spec"]["resourceGroups"]}}, _MERGE)
+            case "stop":
+                send(self.server, "PATCH", path, {"spec": {"stopPolicy": wire["spec"].get("stopPolicy")}}, _MERGE)
+            case "check":
+                self.set_check(view["Workload"][name], wire["state"])
             case "finish":
                 self.set_conditions(view["Workload"][name], _condition("Finished", True, "Succeeded", "done"))
 
@@ -83,6 +86,13 @@ class Side:
             _condition("Requeued", True, evicted["reason"], evicted["message"]),
             admission=None,
         )
+
+    def set_check(self, workload: Object, state: str) -> None:
+        """As the controller of an admission check does."""
+        checks = workload["status"]["admissionChecks"]
+        at = format_time(time.time())
+        changed = [{**each, "state": state, "message": f"now {state}", "lastTransitionTime": at} for each in checks]
+        self.set_conditions(workload, admissionChecks=changed)
 
     def date(self, workload: Object, at_s: float) -> None:
         """Since when it holds quota."""
@@ -111,35 +121,25 @@ class Twins:
     def __init__(self, kueue: Side, ours: Side) -> None:
         self.kueue, self.ours = kueue, ours
         self.rests = 0
-        self._words: Counter[str] = Counter()
 
     @property
     def sides(self) -> tuple[Side, Side]:
         return self.kueue, self.ours
 
-    @property
-    def restless(self) -> set[str]:
-        """What Kueue writes again and again, though it decides nothing."""
-        return {name for name, times in self._words.items() if times > 2}
-
     def rest(self, differ: Callable[[View, View], bool]) -> tuple[View, View]:
         """Both, once nothing was decided for a while: a short one if ``differ(kueue, ours)`` says they agree."""
         begun_s = quiet_since_s = time.monotonic()
         before: list[Versions] = []
-        written, moved = Versions(), list[Any]()
-        self._words.clear()
+        moved = list[Any]()
         while True:
             views = (self.kueue.view(), self.ours.view())
             decided, now_s = [_decided(view) for view in views], time.monotonic()
             if decided != before:
                 moved = [new.items() - old.items() for new, old in zip(decided, before, strict=False)]
                 before, quiet_since_s = decided, now_s
-                self._words.clear()
             elif now_s - quiet_since_s > DISAGREED_S or (now_s - quiet_since_s > AGREED_S and not differ(*views)):
                 self.rests += 1
                 return views
-            self._words.update(name for (_, name), _ in _versions(views[0]).items() - written.items())
-            written = _versions(views[0])
             assert now_s - begun_s < PATIENCE_S, f"no rest: {moved}"
             for side in self.sides:
                 assert side.decider.running(), side.decider.tail()
@@ -186,14 +186,6 @@ def is_(workload: Mapping[str, Any], type_: str) -> bool:
 
 def _condition(type_: str, is_true: bool, reason: str, message: str) -> Object:
     return {"type": type_, "status": "True" if is_true else "False", "reason": reason, "message": message}
-
-
-def _versions(view: View) -> Versions:
-    return {
-        (kind, name): each["metadata"]["resourceVersion"]
-        for kind, listed in view.items()
-        for name, each in listed.items()
-    }
 
 
 def _decided(view: View) -> Versions:
