@@ -102,13 +102,13 @@ class Embedded:
         self.epoch_s = 1_700_000_000.0
         self.disk_error: str | None = None
         self.webhooks: dict[str, Callable[[WebhookCall], WebhookAnswer]] = {}  # by URL, without the query
-        self._uids = (f"00000000-0000-4000-8000-{number:012d}" for number in itertools.count(1))
+        self.uids = (f"00000000-0000-4000-8000-{number:012d}" for number in itertools.count(1))
         self._suffixes = (f"{number:05d}" for number in itertools.count(1))
         if namespace:
             self.post("/api/v1/namespaces", {"metadata": {"name": namespace}})
 
     def moment(self) -> Moment:
-        return Moment(self.epoch_s, lambda: next(self._uids), lambda: next(self._suffixes), lambda limit: 0)
+        return Moment(self.epoch_s, lambda: next(self.uids), lambda: next(self._suffixes), lambda limit: 0)
 
     def send(self, request: Request) -> Response | Watch:
         steps = handle(self.api, request, self.moment())

@@ -14,8 +14,7 @@ from headgate.kube.resource import Resource
 from headgate.owners.effects import Create, Delete, Patch
 from headgate.quota.kinds.names import WORKLOADS as WORKLOAD
 from unit.jobs.furnishing import PODS, PREEMPTION, WORKLOADS
-from unit.jobs.pods.stage import SLOW, K, SlowKubelet, a_pod, a_world, pods, workloads
-from unit.jobs.pods.test_pod_troubles import no_gate_is_lifted_without_quota
+from unit.jobs.pods.stage import SLOW, K, SlowKubelet, a_pod, a_world, no_gate_is_lifted_without_quota, pods, workloads
 from unit.owners.deaths import Mortal
 from unit.owners.kubelet import ENDS
 
@@ -75,7 +74,7 @@ def nobody_holds_quota_without_pods(world: Mortal) -> None:
             assert name in filled, f"{name} holds quota and has nobody"
 
 
-@settings(max_examples=30, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30, suppress_health_check=list(HealthCheck))  # an example is 300 s of a whole server
 @given(st.lists(MOVES, min_size=8, max_size=25), st.sampled_from([Features(), SLOW]))
 def test_pods_never_run_without_quota_nor_quota_without_pods_and_nothing_is_left(
     moves: list[tuple[Any, ...]], features: Features

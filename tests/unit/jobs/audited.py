@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
 
 import msgspec
 
@@ -15,7 +14,8 @@ from headgate.owners.effects import Create, Delete, Patch, Request
 from headgate.quota.kinds.names import WORKLOADS as WORKLOAD
 from unit.jobs.furnishing import WORKLOADS
 from unit.jobs.stage import JOBS
-from unit.owners.deaths import Mortal, Story, tell
+from unit.owners.branches import UNDISTURBED, Branches
+from unit.owners.deaths import Mortal, Story
 from unit.owners.world import World
 
 Meddler = Callable[[World], None]
@@ -67,24 +67,32 @@ def audited(world: Mortal, *excused: str, counts: Callable[[Request], bool] = of
     return world
 
 
-def tell_with_meddling(make: Callable[[], Mortal], story: Story, meddle: Meddler) -> Iterator[tuple[str, Mortal]]:
+def tell_with_meddling(
+    make: Callable[[], Mortal], story: Story, meddle: Meddler, look: Callable[[str, Mortal], None]
+) -> None:
     """The story once for every write of the undisturbed one, with somebody who acts right after it."""
-    last = tell(make, story).writes
-    assert last > 0
-    for at in range(1, last + 1):
-        world = make()
-        judge, left = world.judge, [meddle]
+    branches: Branches[None] = Branches()
 
-        def act(told: World, judge: Callable[[World], None] = judge, left: Any = left, at: int = at) -> None:
+    def tell() -> None:
+        world = make()
+        judge, last = world.judge, 0
+
+        def act(told: World) -> None:
+            nonlocal last
             judge(told)
-            if left and isinstance(told, Mortal) and told.writes == at:
-                left.pop()(told)
+            if world.writes > last:
+                last = world.writes
+                if branches.begins(f"meddling after write {last}"):
+                    meddle(told)
 
         world.judge = act
         story(world)
-        assert not left, f"there was no write {at}"
         judge(world)
-        yield f"meddling after write {at} of {last}", world
+        world.judge = judge
+        if branches.title != UNDISTURBED:
+            look(branches.title, world)
+
+    assert len(branches.run(tell)) > 1, "there was no write"
 
 
 def assert_tidy(world: World, title: str) -> None:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import copy
+import functools
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from embedded import Embedded
 from headgate.quota.kinds.definitions import definitions
+from headgate.store import Store
 from kueueing import Wire, a_cluster_queue, a_local_queue
 
 API = "/apis/kueue.x-k8s.io/v1beta2"
@@ -15,10 +21,22 @@ PODS = "/api/v1/namespaces/ns/pods"
 PREEMPTION: dict[str, Any] = {"preemption": {"withinClusterQueue": "LowerPriority"}}
 
 
-def furnish(server: Embedded, cpu: int, flavor: Wire, crds: Sequence[Wire] = (), **spec: Any) -> None:
-    """``spec``: of the queue, beside its quota."""
-    for each in (*definitions(both=False), *crds):
+def store_with_kinds(crds: Sequence[Wire] = ()) -> Store:
+    """A store in which the kinds are defined. It is copied: to check their schemas takes longer than most tests."""
+    return copy.deepcopy(_store_with_kinds(msgspec.json.encode(crds)))
+
+
+@functools.cache
+def _store_with_kinds(crds: bytes) -> Store:
+    server = Embedded(namespace="")
+    server.uids = (f"00000000-0000-4000-9000-{number:012d}" for number in itertools.count(1))
+    for each in (*definitions(both=False), *msgspec.json.decode(crds)):
         made(server, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", each)
+    return server.api.store
+
+
+def furnish(server: Embedded, cpu: int, flavor: Wire, **spec: Any) -> None:
+    """``server`` has a store of `store_with_kinds`; ``spec``: of the queue, beside its quota."""
     for kind, value in (("low", 1), ("high", 100)):
         body = {"metadata": {"name": kind}, "value": value}
         made(server, f"{API}/workloadpriorityclasses", queueing("WorkloadPriorityClass", body))

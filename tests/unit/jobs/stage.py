@@ -20,9 +20,8 @@ from headgate.owners.contract import Controller
 from headgate.owners.jobs.controller import Jobs
 from headgate.quota.engine import Settings
 from headgate.quota.serving.controller import Quota
-from headgate.store import Store
 from kueueing import Wire, a_flavor
-from unit.jobs.furnishing import WORKLOADS, furnish, made
+from unit.jobs.furnishing import WORKLOADS, furnish, made, store_with_kinds
 from unit.owners.deaths import Mortal
 from unit.owners.kubelet import ENDS, Kubelet
 from unit.owners.world import World
@@ -47,10 +46,10 @@ def a_world(
 ) -> Mortal:
     """`is_asked`: whether admission sees jobs on their way in. `more`: controllers beside the usual ones."""
     features = features or Features()
-    store = Store()
+    store = store_with_kinds(crds)
     policy = Policy(schedulers=frozenset(), suspends_jobs=is_asked, features=features, jobs=settings)
     server = Embedded(namespace="ns", store=store, features=features, guests=own_admission(policy, store))
-    furnish(server, cpu, a_flavor(labels={"disk": "ssd"}), crds, **spec)
+    furnish(server, cpu, a_flavor(labels={"disk": "ssd"}), **spec)
     numbers = count(1)
     world = Mortal(
         lambda: Quota(quota or Settings()),

@@ -14,7 +14,7 @@ from kueueing import Wire
 from unit.jobs.furnishing import PREEMPTION, WORKLOADS, made
 from unit.jobs.stage import JOBS, a_world, running
 from unit.jobs.training import DEFINITION, ENDS, FILE, RUNS, Trainer, a_run, settings
-from unit.owners.deaths import Mortal, tell_with_deaths
+from unit.owners.deaths import Mortal
 from unit.owners.world import World
 
 PATH = RUNS.collection("ns")
@@ -191,19 +191,6 @@ def test_who_makes_room_gets_back_what_its_user_wrote() -> None:
     assert found["spec"]["workers"]["replicas"] == 5
     assert not found["spec"]["workers"]["template"]["spec"].get("nodeSelector")
     assert not (found["spec"]["workers"]["template"].get("metadata") or {}).get("labels")
-
-
-def test_a_death_at_any_write_leaves_an_invented_kind_where_it_would_have_been() -> None:
-    def story(world: Mortal) -> None:
-        add(world, "low", workers=5, least=2, priority="low")
-        world.advance(4)
-        add(world, "high", workers=2, priority="high", example_com__ends="Complete")
-        world.advance(25)
-
-    for title, world in tell_with_deaths(lambda: a_training_world(cpu=4, **PREEMPTION), story):
-        assert is_true(workload(world, "high"), "Finished"), title
-        assert run(world, "low")["spec"]["suspend"] is False, title
-        assert run(world, "low")["spec"]["workers"]["replicas"] == 3, title
 
 
 # -- children ------------------------------------------------------------------------------------------------------

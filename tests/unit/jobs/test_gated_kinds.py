@@ -15,7 +15,6 @@ from unit.jobs.furnishing import WORKLOADS, made
 from unit.jobs.stage import GATE, GATING, JOBS, a_job, a_world, add, job, running, workload
 from unit.jobs.test_custom_kinds import PATH, a_child, a_training_world, run
 from unit.jobs.training import a_run
-from unit.owners.deaths import Mortal, tell_with_deaths
 from unit.owners.world import World
 
 HELD_BY = "kueue.x-k8s.io/admission-gated-by"
@@ -130,31 +129,6 @@ def test_gates_switched_off_later_let_their_jobs_flow() -> None:
     world.crash()
     world.advance(2)
     assert running(world) == ["a"]
-
-
-def test_a_job_that_changes_with_the_removal_of_its_gate_never_has_an_old_workload() -> None:
-    def story(world: Mortal) -> None:
-        add(world, "a", cpu="100m", annotations={GATE: "example.com/g"})
-        world.advance(2)
-        container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "200m"}}}
-        patch: Wire = {"spec": {"template": {"spec": {"containers": [container]}}}}
-        patch["metadata"] = {"annotations": {GATE: None}}
-        assert world.server.patch(f"{JOBS}/a", patch, "strategic").status == 200
-        world.advance(8)
-
-    def never_the_old_one(world: World) -> None:
-        for each in world.server.get(WORKLOADS).body["items"]:
-            (container,) = each["spec"]["podSets"][0]["template"]["spec"]["containers"]
-            assert container["resources"]["requests"] == {"cpu": "200m"}
-
-    def make() -> Mortal:
-        world = a_world(features=GATING)
-        world.judge = never_the_old_one
-        return world
-
-    for title, world in tell_with_deaths(make, story):
-        assert running(world) == ["a"], title
-        assert count(world) == 1, title
 
 
 # -- a Workload that is held back ----------------------------------------------------------------------------------

@@ -1,19 +1,22 @@
-"""A story told to controllers that die: once undisturbed, then once for every write, before it and after it.
+"""A story told to controllers that die: once undisturbed, and once for every write, before it and after it.
 
-`tell_with_deaths` counts the writes of an undisturbed telling, then tells the story again and again, each time with one
-death at the next write: it was not sent, or it was carried out and nobody heard of it. In a batch, every part of it is
-such a point. A process that starts afterwards knows what the server says. The end must be the end of the first telling.
+`tell_with_deaths` tells the story undisturbed and branches (`branches.py`) at every write into one variant that dies
+before the write is sent and one that dies after it was carried out, before the answer. In a batch, every part of it is
+such a point. A process that starts afterwards knows what the server says. What `look` returns for the variants is to be
+what it returns for the undisturbed story.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from headgate.owners import effects
 from headgate.owners.effects import Answer, Discover, Get, List
+from unit.owners.branches import Branches
 from unit.owners.world import World
 
+T = TypeVar("T")
 Object = dict[str, Any]
 Story = Callable[["Mortal"], None]
 
@@ -32,12 +35,16 @@ class Mortal(World):
     deaths = 0
     judge: Callable[[World], None] = staticmethod(lambda world: None)
     counts: Callable[[effects.Request], bool] = staticmethod(lambda effect: True)
+    before_write: Callable[[int], None] = staticmethod(lambda number: None)
+    """Called with the number of each write that counts."""
 
     def _request(self, effect: effects.Request) -> Answer:
         if isinstance(effect, Get | List | Discover):
             return super()._request(effect)
         is_counted = self.counts(effect)
         self.writes += is_counted
+        if is_counted:
+            self.before_write(self.writes)
         dies = is_counted and self.writes == self.at
         if dies and not self.sent:
             raise Died
@@ -58,20 +65,27 @@ class Mortal(World):
                 self.crash()
 
 
-def tell(make: Callable[[], Mortal], story: Story, at: int = 0, *, sent: bool = False) -> Mortal:
-    world = make()
-    world.at, world.sent = at, sent
-    story(world)
-    return world
+def tell_with_deaths(
+    make: Callable[[], Mortal], story: Story, look: Callable[[str, Mortal], T], stride: int = 1
+) -> dict[str, T]:
+    """What ``look`` returned for the undisturbed world and for the world of each death, by a title that names it.
+    ``stride``: only every so many writes have deaths."""
+    branches: Branches[T] = Branches()
 
+    def tell() -> T:
+        world = make()
 
-def tell_with_deaths(make: Callable[[], Mortal], story: Story, stride: int = 1) -> Iterator[tuple[str, Mortal]]:
-    """The undisturbed world first, then one per death, each with a name for who reads a failure."""
-    first = tell(make, story)
-    assert first.deaths == 0
-    yield "undisturbed", first
-    for at in range(1, first.writes + 1, stride):
-        for sent in (False, True):
-            world = tell(make, story, at, sent=sent)
-            assert world.deaths == 1, f"nobody died at write {at}"
-            yield f"death at write {at} of {first.writes}, {'carried out' if sent else 'not sent'}", world
+        def before_write(number: int) -> None:
+            if (number - 1) % stride:
+                return
+            for sent in (False, True):
+                if branches.begins(f"death at write {number}, {'carried out' if sent else 'not sent'}"):
+                    world.at, world.sent = number, sent
+                    return
+
+        world.before_write = before_write
+        story(world)
+        assert world.deaths == bool(world.at)
+        return look(branches.title, world)
+
+    return branches.run(tell)

@@ -49,6 +49,9 @@ class Feed:
                 self._heard.append((event["type"], self.decode(msgspec.json.encode(event["object"]))))
         return self._heard
 
+    def has_news(self) -> bool:
+        return bool(self._heard)
+
     def next(self) -> tuple[str, Object]:
         """What is told next."""
         kind, item = self._heard.pop(0)
@@ -103,6 +106,7 @@ class World:
         self._later: list[tuple[float, int, tuple[Controller, Any]]] = []
         self._numbers = itertools.count()
         self._failures: dict[tuple[Controller, Any], int] = {}
+        self._pulled_at: int | None = None
         self.learn()
         return self
 
@@ -128,6 +132,7 @@ class World:
             )
             feed = Feed(self._open(resource, selector), resource, wanted)
             self._feeds[resource, selector] = feed
+            self._pulled_at = None  # its watch tells first what is there already
         if controller not in feed.listeners:
             feed.listeners.append(controller)
 
@@ -156,7 +161,7 @@ class World:
     ) -> World:
         """Hear and work until there is nothing to do (or that many steps were made). ``deaf`` to: watches are late."""
         for _ in range(steps):
-            options: list[Any] = [each for each in self._feeds.values() if each.resource not in deaf and each.pull()]
+            options: list[Any] = [each for each in self._heard() if each.resource not in deaf]
             options += list(self._due)
             if not options:
                 return self
@@ -168,6 +173,15 @@ class World:
                 self._work(*chosen)
         assert steps < PATIENCE, "it never comes to rest"
         return self
+
+    def _heard(self) -> list[Feed]:
+        """The feeds that have something to tell; watches have news only after a commit."""
+        committed = self.server.api.store.committed
+        if committed != self._pulled_at:
+            self._pulled_at = committed
+            for each in self._feeds.values():
+                each.pull()
+        return [each for each in self._feeds.values() if each.has_news()]
 
     def hear_all(self) -> World:
         for feed in self._feeds.values():

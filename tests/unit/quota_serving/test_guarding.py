@@ -124,8 +124,10 @@ def test_a_death_at_any_write_neither_keeps_nor_loses_a_queue() -> None:
         world.judge = holds_while_used
         return world
 
-    for title, world in tell_with_deaths(make, story):
+    def look(title: str, world: Mortal) -> None:
         assert found(world, "clusterqueues/cq") is None, title
+
+    tell_with_deaths(make, story, look)
 
 
 def test_a_flavor_that_is_deleted_before_the_answer_to_its_finalizer_comes_goes_all_the_same() -> None:

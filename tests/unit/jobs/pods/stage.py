@@ -19,7 +19,7 @@ from headgate.owners.families.pods import seconds
 from headgate.quota.engine import Settings
 from headgate.quota.serving.controller import Quota
 from kueueing import Wire, a_flavor
-from unit.jobs.furnishing import PODS, WORKLOADS, furnish, made
+from unit.jobs.furnishing import PODS, WORKLOADS, furnish, made, store_with_kinds
 from unit.owners.deaths import Mortal
 from unit.owners.kubelet import ENDS, Kubelet
 from unit.owners.world import World
@@ -52,7 +52,7 @@ def a_world(
     **spec: Any,
 ) -> Mortal:
     features = features or Features()
-    server = on or Embedded(namespace="ns", features=features)
+    server = on or Embedded(namespace="ns", features=features, store=store_with_kinds())
     flavor = a_flavor(labels={"disk": "ssd"}, tolerations=[{"key": "spot", "operator": "Exists"}])
     furnish(server, cpu, flavor, **spec)
     world = Mortal(
@@ -167,3 +167,18 @@ def controller(world: World) -> ManagedPods:
     with contextlib.suppress(StopIteration):
         return next(each for each in world.controllers if isinstance(each, ManagedPods))
     raise AssertionError("nobody manages pods")
+
+
+def no_gate_is_lifted_without_quota(world: World) -> None:
+    """A pod that may run and was not told to end has a Workload that holds quota for it; asked after every write."""
+    seen: dict[str, Any] = world.__dict__.setdefault("_lifted", {})
+    found = workloads(world)
+    for name, pod in pods(world).items():
+        uid = pod["metadata"]["uid"]
+        if is_gated(pod) or uid in seen:
+            continue
+        seen[uid] = name
+        group = pod["metadata"]["labels"].get(f"{K}/pod-group-name", name)
+        told = {each["type"]: each["status"] for each in found[group]["status"]["conditions"]}
+        assert told.get("QuotaReserved") == "True", f"{PODS}/{name} was let go without quota"
+        assert told.get("Admitted") == "True"

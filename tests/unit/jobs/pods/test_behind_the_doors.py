@@ -18,8 +18,7 @@ from headgate.owners.deployments.controller import Deployments
 from headgate.owners.jobs.controller import Jobs
 from headgate.owners.replica_sets.controller import ReplicaSets
 from headgate.owners.stateful_sets.controller import StatefulSets
-from headgate.store import Store
-from unit.jobs.furnishing import made
+from unit.jobs.furnishing import made, store_with_kinds
 from unit.jobs.pods.stage import K, a_world, has, is_gated, pods, started, workloads
 from unit.owners.deaths import Mortal
 
@@ -28,7 +27,7 @@ APPS = "/apis/apps/v1/namespaces/ns"
 
 
 def behind_doors(cpu: int = 3) -> Mortal:
-    store = Store()
+    store = store_with_kinds()
     policy = Policy(schedulers=frozenset(), suspends_jobs=True, features=FEATURES)
     server = Embedded(namespace="ns", store=store, features=FEATURES, guests=own_admission(policy, store))
     numbers = count(1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,25 +10,17 @@ import pytest
 from headgate.kube.resource import PODS as POD
 from headgate.owners.effects import Answer, Create, Delete, Effect, Patch
 from headgate.quota.kinds.names import WORKLOADS as WORKLOAD
-from unit.jobs.furnishing import PODS, PREEMPTION
+from unit.jobs.furnishing import PREEMPTION
 from unit.jobs.pods.stage import (
-    SLOW,
-    K,
-    SlowKubelet,
     a_world,
     add,
     add_group,
-    delete,
-    end,
     has,
-    is_gated,
     pods,
     said,
     started,
     workloads,
 )
-from unit.owners.deaths import Mortal, tell_with_deaths
-from unit.owners.world import World
 
 
 @pytest.mark.parametrize("deaf", [[WORKLOAD], [POD], [POD, WORKLOAD]])
@@ -113,90 +104,3 @@ def test_a_group_that_was_only_looked_away_from_is_not_given_up() -> None:
 
 
 # -- deaths --------------------------------------------------------------------------------------------------------
-
-
-def preempted(world: Mortal) -> None:
-    add_group(world, "low", priority="low")
-    world.advance(10)
-    add(world, "high", priority="high", ends="Succeeded")
-    world.advance(80)
-    for name in ("x", "y"):
-        add(world, name, group="low", priority="low")
-    world.advance(30)
-
-
-def replaced(world: Mortal) -> None:
-    add_group(world, "low", priority="low")
-    add(world, "high", priority="high", ends="Succeeded", cpu="500m")
-    world.advance(10)
-    end(world, "low-0", "Failed")
-    world.advance(10)
-    add(world, "x", group="low", priority="low")
-    add(world, "z", group="low", priority="low")
-    world.advance(10)
-    delete(world, "low-1")
-    world.advance(80)
-    add(world, "y", group="low", priority="low")
-    world.advance(30)
-
-
-@pytest.mark.parametrize("features", [None, SLOW])
-@pytest.mark.parametrize("story", [preempted, replaced])
-def test_a_death_at_any_write_changes_nothing_in_the_end(story: Callable[[Mortal], None], features: Any) -> None:
-    def make() -> Mortal:
-        cpu = 2 if story is preempted else 3
-        world = a_world(cpu, features, kubelet=SlowKubelet, **PREEMPTION)
-        world.judge = no_gate_is_lifted_without_quota
-        return world
-
-    for title, world in tell_with_deaths(make, story, stride=5 if features is None else 11):
-        assert has(world, "high", "Finished"), title
-        assert has(world, "low", "Admitted"), title
-        running = [name for name in started(world) if pods(world)[name]["status"]["phase"] == "Running"]
-        assert running == ["x", "y"], title
-        assert sorted(workloads(world)) == ["high", "low"], title
-        stuck = [name for name, each in pods(world).items() if "deletionTimestamp" in each["metadata"]]
-        assert not stuck, title
-
-
-def finished(world: Mortal) -> None:
-    add_group(world, "g", ends="Succeeded")
-    add(world, "a", ends="Failed")
-    world.advance(20)
-    delete(world, "g-0", "g-1", "a")
-    world.advance(20)
-
-
-def abandoned(world: Mortal) -> None:
-    add_group(world, "g")
-    add(world, "a")
-    world.advance(20)
-    delete(world, "g-0", "g-1", "a")
-    world.advance(100)
-
-
-@pytest.mark.parametrize("story", [finished, abandoned])
-def test_nothing_is_left_of_pods_that_are_gone_whoever_died_meanwhile(story: Callable[[Mortal], None]) -> None:
-    def make() -> Mortal:
-        world = a_world(cpu=3, kubelet=SlowKubelet)
-        world.judge = no_gate_is_lifted_without_quota
-        return world
-
-    for title, world in tell_with_deaths(make, story, stride=5):
-        assert not pods(world), title
-        assert not workloads(world), title
-
-
-def no_gate_is_lifted_without_quota(world: World) -> None:
-    """A pod that may run and was not told to end has a Workload that holds quota for it; asked after every write."""
-    seen: dict[str, Any] = world.__dict__.setdefault("_lifted", {})
-    found = workloads(world)
-    for name, pod in pods(world).items():
-        uid = pod["metadata"]["uid"]
-        if is_gated(pod) or uid in seen:
-            continue
-        seen[uid] = name
-        group = pod["metadata"]["labels"].get(f"{K}/pod-group-name", name)
-        told = {each["type"]: each["status"] for each in found[group]["status"]["conditions"]}
-        assert told.get("QuotaReserved") == "True", f"{PODS}/{name} was let go without quota"
-        assert told.get("Admitted") == "True"

@@ -79,13 +79,16 @@ _STORIES: dict[str, tuple[Callable[[Mortal], None], list[str]]] = {
 @pytest.mark.parametrize("name", _STORIES)
 def test_a_death_at_any_write_is_seen_by_nobody(name: str) -> None:
     story, at_work = _STORIES[name]
-    for title, world in tell_with_deaths(judged, story):
+
+    def look(title: str, world: Mortal) -> None:
         world.judge(world)
         assert has(world, "high", "Finished"), title
         assert has(world, "low", "Admitted"), title
         running = [each for each in started(world) if each.startswith("low")]
         assert set(at_work) <= set(running), (title, running)
         assert_tidy(world, title)
+
+    tell_with_deaths(judged, story, look)
 
 
 def test_a_pod_that_has_to_make_room_before_its_gate_is_lifted_waits_and_gets_its_turn() -> None:
@@ -137,10 +140,12 @@ def test_whoever_meddles_with_a_group_whenever_the_other_one_gets_its_turn_and_n
         add_group(world, "high", priority="high", ends="Succeeded")
         world.advance(70)
 
-    for title, world in tell_with_meddling(judged, story, meddle):
+    def look(title: str, world: Mortal) -> None:
         world.advance(100)
         assert has(world, "high", "Finished"), title
         assert_tidy(world, title)
+
+    tell_with_meddling(judged, story, meddle, look)
 
 
 def _is_leaving(pod: dict[str, dict[str, object]]) -> bool:

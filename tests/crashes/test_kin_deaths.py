@@ -28,10 +28,12 @@ def test_a_death_at_any_write_leaves_no_child_running_without_its_ancestors_quot
         add_run(world, "high", priority="high")
         world.advance(6)
 
-    for title, world in tell_with_deaths(lambda: a_training_world(**PREEMPTION), story, stride=2):
+    def look(title: str, world: Mortal) -> None:
         assert run(world, "high")["spec"]["suspend"] is False, title
         assert running(world) == [], title
         assert len(items(world)) == 2, title
+
+    tell_with_deaths(lambda: a_training_world(**PREEMPTION), story, look, stride=2)
 
 
 def test_a_death_at_any_write_loses_no_workload_that_others_made() -> None:
@@ -52,12 +54,14 @@ def test_a_death_at_any_write_loses_no_workload_that_others_made() -> None:
         world.judge = at_most_one_holds_quota
         return world
 
-    for title, world in tell_with_deaths(make, story, stride=2):
+    def look(title: str, world: Mortal) -> None:
         assert is_complete(world, "a"), title
         assert is_complete(world, "b"), title
         found = workload(world, "a")
         assert found is not None, title
         assert found["metadata"]["name"] == "ready-made", title
+
+    tell_with_deaths(make, story, look, stride=2)
 
 
 def test_a_death_at_any_write_brings_a_lost_workload_back_to_its_job() -> None:
@@ -69,7 +73,9 @@ def test_a_death_at_any_write_brings_a_lost_workload_back_to_its_job() -> None:
         assert world.server.patch(path, {"metadata": {"ownerReferences": None}}).status == 200
         world.advance(8)
 
-    for title, world in tell_with_deaths(a_world, story):
+    def look(title: str, world: Mortal) -> None:
         assert len(items(world)) == 1, title
         assert has(world, "a", "Admitted"), title
         assert running(world) == ["a"], title
+
+    tell_with_deaths(a_world, story, look)

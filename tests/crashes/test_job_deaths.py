@@ -100,13 +100,15 @@ def test_a_death_at_any_write_is_seen_by_nobody(name: str) -> None:
     def make() -> Mortal:
         return audited(a_world(**spec))
 
-    for title, world in tell_with_deaths(make, story):
+    def look(title: str, world: Mortal) -> None:
         world.judge(world)
         assert is_complete(world, "high"), title
         assert has(world, "high", "Finished"), title
         assert has(world, "low", "Admitted"), title
         assert job(world, "low")["spec"]["suspend"] is False, title
         assert_tidy(world, title)
+
+    tell_with_deaths(make, story, look)
 
 
 # -- meddling ------------------------------------------------------------------------------------------------------
@@ -161,20 +163,24 @@ def test_whoever_meddles_whenever_both_jobs_get_their_turn(meddle: Meddler, excu
     def make() -> Mortal:
         return audited(a_world(**PREEMPTION), *excused)
 
-    for title, world in tell_with_meddling(make, preempted, meddle):
+    def look(title: str, world: Mortal) -> None:
         world.advance(30)
         assert is_complete(world, "high"), title
         assert has(world, "low", "Admitted"), title
         assert "low" in running(world), title
         assert_tidy(world, title)
 
+    tell_with_meddling(make, preempted, meddle, look)
+
 
 def test_a_job_deleted_at_any_moment_leaves_nothing_behind() -> None:
-    for title, world in tell_with_meddling(lambda: audited(a_world(**PREEMPTION)), preempted, delete_job):
+    def look(title: str, world: Mortal) -> None:
         world.advance(30)
         assert workload(world, "low") is None, title
         assert is_complete(world, "high"), title
         assert_tidy(world, title)
+
+    tell_with_meddling(lambda: audited(a_world(**PREEMPTION)), preempted, delete_job, look)
 
 
 def _neighbour() -> Wire:

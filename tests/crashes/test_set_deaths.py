@@ -73,10 +73,7 @@ def test_a_stateful_set_is_whole_after_a_death_at_any_write(policy: str) -> None
     def at_most_three(world: World) -> None:
         assert len(world.server.get(f"{CORE}/pods").body["items"]) <= 3
 
-    told = 0
-    for name, world in tell_with_deaths(
-        lambda: mortal(lambda server: StatefulSets(), Kubelet, judge=at_most_three), story
-    ):
+    def look(name: str, world: Mortal) -> None:
         assert sorted(pod["metadata"]["name"] for pod in active(world)) == ["db-0", "db-1"], name
         assert images(world) == ["v2", "v2"], name
         assert revisions(world) == [2], name
@@ -85,8 +82,11 @@ def test_a_stateful_set_is_whole_after_a_death_at_any_write(policy: str) -> None
         assert all(each["metadata"]["ownerReferences"][0]["kind"] == "StatefulSet" for each in claims), name
         status = world.server.get(f"{APPS}/statefulsets/db").body["status"]
         assert (status["readyReplicas"], status["updatedReplicas"], status["observedGeneration"]) == (2, 2, 2), name
-        told += 1
-    assert told > 20
+
+    def make() -> Mortal:
+        return mortal(lambda server: StatefulSets(), Kubelet, judge=at_most_three)
+
+    assert len(tell_with_deaths(make, story, look)) > 20
 
 
 @pytest.mark.parametrize("limits", [{"maxUnavailable": 1}, {"maxUnavailable": 0, "maxSurge": 1}])
@@ -112,12 +112,14 @@ def test_a_daemon_set_is_whole_after_a_death_at_any_write(limits: Object) -> Non
     def daemon_sets(server: Embedded) -> Controller:
         return DaemonSets(lambda: f"{next(numbers):05}", hashed)
 
-    told = 0
-    for name, world in tell_with_deaths(lambda: mortal(daemon_sets, Kubelet, judge=one_to_a_node), story):
+    def look(name: str, world: Mortal) -> None:
         assert sorted(str(target_of(pod)) for pod in active(world)) == NODES, name
         assert images(world) == ["v2"] * 3, name
         assert revisions(world) == [2], name
         status = world.server.get(f"{APPS}/daemonsets/log").body["status"]
         assert (status["numberAvailable"], status["updatedNumberScheduled"]) == (3, 3), name
-        told += 1
-    assert told > 15
+
+    def make() -> Mortal:
+        return mortal(daemon_sets, Kubelet, judge=one_to_a_node)
+
+    assert len(tell_with_deaths(make, story, look)) > 15

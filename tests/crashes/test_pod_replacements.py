@@ -1,0 +1,101 @@
+"""Pods in Kueue's queues that are preempted, replaced and deleted, whose controllers die at writes of a story."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from unit.jobs.furnishing import PREEMPTION
+from unit.jobs.pods.stage import (
+    SLOW,
+    SlowKubelet,
+    a_world,
+    add,
+    add_group,
+    delete,
+    end,
+    has,
+    no_gate_is_lifted_without_quota,
+    pods,
+    started,
+    workloads,
+)
+from unit.owners.deaths import Mortal, tell_with_deaths
+
+
+def preempted(world: Mortal) -> None:
+    add_group(world, "low", priority="low")
+    world.advance(10)
+    add(world, "high", priority="high", ends="Succeeded")
+    world.advance(80)
+    for name in ("x", "y"):
+        add(world, name, group="low", priority="low")
+    world.advance(30)
+
+
+def replaced(world: Mortal) -> None:
+    add_group(world, "low", priority="low")
+    add(world, "high", priority="high", ends="Succeeded", cpu="500m")
+    world.advance(10)
+    end(world, "low-0", "Failed")
+    world.advance(10)
+    add(world, "x", group="low", priority="low")
+    add(world, "z", group="low", priority="low")
+    world.advance(10)
+    delete(world, "low-1")
+    world.advance(80)
+    add(world, "y", group="low", priority="low")
+    world.advance(30)
+
+
+@pytest.mark.parametrize("features", [None, SLOW])
+@pytest.mark.parametrize("story", [preempted, replaced])
+def test_a_death_at_any_write_changes_nothing_in_the_end(story: Callable[[Mortal], None], features: Any) -> None:
+    def make() -> Mortal:
+        cpu = 2 if story is preempted else 3
+        world = a_world(cpu, features, kubelet=SlowKubelet, **PREEMPTION)
+        world.judge = no_gate_is_lifted_without_quota
+        return world
+
+    def look(title: str, world: Mortal) -> None:
+        assert has(world, "high", "Finished"), title
+        assert has(world, "low", "Admitted"), title
+        running = [name for name in started(world) if pods(world)[name]["status"]["phase"] == "Running"]
+        assert running == ["x", "y"], title
+        assert sorted(workloads(world)) == ["high", "low"], title
+        stuck = [name for name, each in pods(world).items() if "deletionTimestamp" in each["metadata"]]
+        assert not stuck, title
+
+    tell_with_deaths(make, story, look, stride=5 if features is None else 11)
+
+
+def finished(world: Mortal) -> None:
+    add_group(world, "g", ends="Succeeded")
+    add(world, "a", ends="Failed")
+    world.advance(20)
+    delete(world, "g-0", "g-1", "a")
+    world.advance(20)
+
+
+def abandoned(world: Mortal) -> None:
+    add_group(world, "g")
+    add(world, "a")
+    world.advance(20)
+    delete(world, "g-0", "g-1", "a")
+    world.advance(100)
+
+
+@pytest.mark.parametrize("story", [finished, abandoned])
+def test_nothing_is_left_of_pods_that_are_gone_whoever_died_meanwhile(story: Callable[[Mortal], None]) -> None:
+    def make() -> Mortal:
+        world = a_world(cpu=3, kubelet=SlowKubelet)
+        world.judge = no_gate_is_lifted_without_quota
+        return world
+
+    def look(title: str, world: Mortal) -> None:
+        assert not pods(world), title
+        assert not workloads(world), title
+
+    tell_with_deaths(make, story, look, stride=5)
