@@ -6,17 +6,22 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 LOCKED := requirements/dev.txt requirements/runtime.txt
-WORKERS ?= 2
+# More workers than cores: the suites with real servers mostly wait. A file is one worker's, so that its servers start
+# once, and files that take long start first (tests/harness/tiers.py).
+WORKERS ?= 4
+PYTEST := $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 N ?= 20
 SEED ?= 1
 # A start that compiles six hundred modules first is not a quick one, and the suites start many processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup up test check kube karpenter kueue bench torture mutants lock clean
+.PHONY: help setup up test test-full file-seconds check kube karpenter kueue bench torture mutants lock clean
 
 help:
 	@echo 'make up      start a cluster in this process (ARGS="--nodes 10" passes options on)'
-	@echo 'make test    run the whole test suite (ARGS="-k gates" passes options on)'
+	@echo 'make test    run every suite, as before each change (ARGS="-k gates" passes options on)'
+	@echo 'make test-full  run every suite with many more random inputs, as before each release'
+	@echo 'make file-seconds  measure how long each test file takes, on a quiet machine, for the order of make test'
 	@echo 'make check   ruff, mypy, import-linter'
 	@echo 'make kube    build the real Kubernetes binaries that the comparison suites need'
 	@echo 'make karpenter  build Karpenter and kwok, which the autoscaler suite runs beside them'
@@ -42,7 +47,13 @@ up: setup
 	@$(BIN)/headgate up $(ARGS)
 
 test: setup
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(ARGS)
+	$(PYTEST) $(ARGS)
+
+test-full: setup
+	HEADGATE_REQUIRE_KUBE=1 HEADGATE_REQUIRE_KARPENTER=1 HEADGATE_REQUIRE_KUEUE=1 $(PYTEST) --tier=full $(ARGS)
+
+file-seconds: setup
+	$(PYTEST) --timings tests/file_seconds.json $(ARGS)
 
 check: setup
 	$(BIN)/ruff format --check .

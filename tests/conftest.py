@@ -1,9 +1,10 @@
 """Fixtures for suites that talk to running servers; tests that ask for none of them start nothing.
 
 `HEADGATE_COMPARE=real,real` compares a real server with another real one: that must find nothing and shows that the
-comparison itself is sound. `HEADGATE_REQUIRE_KUBE=1` turns absent binaries from a skip into a failure. Each xdist
-worker has its own servers. A run prints how often each allowed difference was met, on all workers together, and fails
-if one was met too often; a full run also fails if one was never met (`real/allowed_differences.py`).
+comparison itself is sound. `HEADGATE_REQUIRE_KUBE=1` turns absent binaries from a skip into a failure, and so do
+`HEADGATE_REQUIRE_KARPENTER=1` and `HEADGATE_REQUIRE_KUEUE=1`; `.ci/run` sets all three. Each xdist worker has its own
+servers. A run prints how often each allowed difference was met, on all workers together, and fails if one was met too
+often; a full run also fails if one was never met (`real/allowed_differences.py`).
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
 
 from harness.allowances import exceeded, told, unmet
 from harness.both import Both, report_path
@@ -27,7 +27,7 @@ from harness.real import HOW_TO_GET_THEM, RealServer, binaries
 from harness.server import Server
 from real.allowed_differences import ALLOWED, DRAWN
 
-pytest_plugins = ["harness.orphans", "harness.timing"]
+pytest_plugins = ["harness.folders", "harness.orphans", "harness.tiers", "harness.timing"]
 ABSENT = "the real Kubernetes binaries are absent"
 KARPENTER_ABSENT = "the real Karpenter is absent"
 KUEUE_ABSENT = "the real Kueue is absent"
@@ -43,17 +43,12 @@ COMPLETE = pytest.StashKey[bool]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("headgate")
-    group.addoption("--patch-pairs", type=int, default=3000, help="objects and patches to compare on both servers")
-    group.addoption("--spoiled-step", type=int, default=9, help="try every n-th of the ways to spoil a manifest")
+    group.addoption("--patch-pairs", type=int, help="objects and patches to compare on both servers")
+    group.addoption("--spoiled-step", type=int, help="try every n-th of the ways to spoil a manifest")
     group.addoption("--random-patches", action="store_true", help="draw other patches on every run")
-    group.addoption("--placements", type=int, default=2000, help="drawn clusters to put to both schedulers")
+    group.addoption("--placements", type=int, help="drawn clusters to put to both schedulers")
     group.addoption("--random-placements", action="store_true", help="draw other clusters on every run")
     group.addoption("--placement-case", type=int, help="the number of one drawn cluster, to see it again")
-
-
-# How long an example takes says how busy the machine is, not whether the code is right.
-settings.register_profile("headgate", deadline=None)
-settings.load_profile("headgate")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -66,31 +61,28 @@ def met_allowances(request: pytest.FixtureRequest) -> Counter[str]:
     return request.config.stash[MET]
 
 
+def _required(folder: Path | None, variable: str, complaint: str) -> Path:
+    """Without Go a newcomer still runs all the rest; where the variable is set nothing is skipped."""
+    if folder is None:
+        if os.environ.get(variable) == "1":
+            pytest.fail(f"{complaint} ({variable}=1)", pytrace=False)
+        pytest.skip(complaint)
+    return folder
+
+
 @pytest.fixture(scope="session")
 def kube_binaries() -> Path:
-    folder = binaries()
-    if folder is None:
-        complaint = f"{ABSENT}: {HOW_TO_GET_THEM}"
-        if os.environ.get("HEADGATE_REQUIRE_KUBE") == "1":
-            pytest.fail(complaint, pytrace=False)
-        pytest.skip(complaint)  # without Go a newcomer still runs all the rest; `.ci/run` sets the variable above
-    return folder
+    return _required(binaries(), "HEADGATE_REQUIRE_KUBE", f"{ABSENT}: {HOW_TO_GET_THEM}")
 
 
 @pytest.fixture(scope="session")
 def karpenter_binaries() -> Path:
-    folder = karpenter_folder()
-    if folder is None:
-        pytest.skip(f"{KARPENTER_ABSENT}: {HOW_TO_GET_IT}")  # minutes to build, for one suite: by choice, on CI, too
-    return folder
+    return _required(karpenter_folder(), "HEADGATE_REQUIRE_KARPENTER", f"{KARPENTER_ABSENT}: {HOW_TO_GET_IT}")
 
 
 @pytest.fixture(scope="session")
 def kueue_binaries() -> Path:
-    folder = kueue_folder()
-    if folder is None:
-        pytest.skip(f"{KUEUE_ABSENT}: {HOW_TO_GET_KUEUE}")  # minutes to build, for one suite: by choice, on CI, too
-    return folder
+    return _required(kueue_folder(), "HEADGATE_REQUIRE_KUEUE", f"{KUEUE_ABSENT}: {HOW_TO_GET_KUEUE}")
 
 
 @pytest.fixture(scope="session")
@@ -161,7 +153,7 @@ def governed(
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
     report = yield
     because = report.longrepr[2] if report.skipped and isinstance(report.longrepr, tuple) else ""
-    if ABSENT in because or KARPENTER_ABSENT in because:
+    if any(absent in because for absent in (ABSENT, KARPENTER_ABSENT, KUEUE_ABSENT)):
         # One place for all of them, so that the summary says it in one line.
         report.longrepr = (str(HERE / "conftest.py"), 1, because)
     servers = getattr(item, "funcargs", {})

@@ -1,7 +1,8 @@
 """A pytest plugin: how long each test file took, in wall-clock and in CPU seconds, and the ten slowest at the end.
 
 CPU seconds are those of the pytest process and of the children that it waited for; a server that outlives a test is
-not in them. `--timings FILE` writes the figures of all files as JSON.
+not in them. `--timings FILE` writes the figures of all files as JSON. Packages whose unit tests took more CPU than
+they may are named, too; `tests/unit/house/test_tiers.py` holds the recorded figures to that limit.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -17,6 +18,8 @@ from typing import Any, Final
 import pytest
 
 SLOWEST: Final = 10
+PACKAGE_CPU_S: Final = 20.0
+"""What the unit tests of one package may take."""
 _USED: Final = pytest.StashKey[float]()
 _BEGAN: Final = pytest.StashKey[float]()
 _FILES: Final = pytest.StashKey["Files"]()
@@ -43,6 +46,17 @@ class Files:
 
     def slowest(self) -> list[tuple[str, Spent]]:
         return sorted(self.spent.items(), key=lambda pair: -pair[1].wall_s)
+
+
+def packages_above(limit_s: float, cpu_s: Mapping[str, float]) -> dict[str, float]:
+    """The packages whose unit tests take more CPU seconds than that, from the seconds of each file. The tests of a
+    package are those in its folder; a package inside it has a folder of its own."""
+    sums: dict[str, float] = {}
+    for name, seconds in cpu_s.items():
+        if name.startswith("tests/unit/"):
+            package = name.removeprefix("tests/unit/").rpartition("/")[0]
+            sums[package] = sums.get(package, 0.0) + seconds
+    return {package: round(each, 1) for package, each in sums.items() if each > limit_s}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -78,10 +92,15 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     slowest = config.stash[_FILES].slowest()
     file: Path | None = config.getoption("timings")
     if file:
-        file.write_text(json.dumps({name: asdict(spent) for name, spent in slowest}, indent=0))
+        rounded = {name: {key: round(each, 1) for key, each in asdict(spent).items()} for name, spent in slowest}
+        file.write_text(
+            "{\n" + ",\n".join(f"{json.dumps(name)}: {json.dumps(each)}" for name, each in rounded.items()) + "\n}\n"
+        )
     if len(slowest) <= SLOWEST:
         return
     took_s = time.monotonic() - config.stash[_BEGAN]
     terminalreporter.write_sep("=", f"the {SLOWEST} slowest files of a run of {took_s / 60:.1f} minutes")
     for name, spent in slowest[:SLOWEST]:
         terminalreporter.write_line(f"{spent.wall_s:7.1f} s, {spent.cpu_s:6.1f} s of CPU  {name}")
+    for package, cpu_s in packages_above(PACKAGE_CPU_S, {name: spent.cpu_s for name, spent in slowest}).items():
+        terminalreporter.write_line(f"tests/unit/{package} took {cpu_s} s of CPU, more than {PACKAGE_CPU_S:.0f}")

@@ -170,7 +170,7 @@ def test_whatever_the_order_of_news_what_must_remain_remains(seed: int, size: in
     assert family.remaining() == family.must_remain()
 
 
-@settings(max_examples=40)
+@settings(max_examples=40)  # an example is up to 30 changes, each followed to rest on a server
 @given(seed=st.integers(0, 2**32), size=st.integers(1, 30))
 @example(seed=4442, size=11)  # an object that could not be judged, until its owners changed
 def test_owners_that_change_are_followed(seed: int, size: int) -> None:

@@ -111,7 +111,7 @@ def test_no_more_are_taken_than_may_be_missed(
         assert {of[name][0] for name in taken.ends} <= {Turn.BOTH, Turn.OLD_WAITING}
 
 
-@settings(max_examples=25)
+@settings(max_examples=25)  # an example is a whole update on an embedded server, up to 250 steps
 @given(
     limits=st.sampled_from([{"maxUnavailable": 1}, {"maxUnavailable": 2}, {"maxUnavailable": 0, "maxSurge": 1}]),
     acts=st.lists(st.integers(0, 255), max_size=50),

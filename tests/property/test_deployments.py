@@ -198,7 +198,7 @@ class Rollout:
         assert sum(map(is_ready, there)) >= self.least
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10, deadline=None)  # an example is a rollout of 150 to 550 steps on an embedded server
 @given(st.integers(0, 2**32), st.integers(1, 5), st.integers(0, 2), st.integers(0, 2))
 def test_in_any_order_of_events_both_fences_hold(seed: int, replicas: int, surge: int, missing: int) -> None:
     assume(surge or missing)

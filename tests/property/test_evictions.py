@@ -29,7 +29,7 @@ def healthy(stage: Stage) -> int:
     )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40, deadline=None)  # an example is a whole drain on an embedded server
 @given(STEPS, st.integers(0, 2), st.integers(1, 3), st.randoms(use_true_random=False))
 def test_a_budget_is_never_overdrawn(steps: list[str], spare: int, kept: int, random: Random) -> None:
     stage = Stage()

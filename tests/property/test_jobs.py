@@ -159,7 +159,7 @@ def _fate(pod: Object) -> str:
     return "Failed" if "deletionTimestamp" in pod["metadata"] else "unwanted"
 
 
-@settings(max_examples=30)
+@settings(max_examples=30)  # an example is the whole life of a Job on an embedded server
 @given(st.data(), st.lists(moves, max_size=20), st.sampled_from(SPECS))
 def test_who_ended_is_counted_once_whatever_happens(data: Any, moves: list[tuple[Any, ...]], spec: Object) -> None:
     play = Play(data.draw, **spec)

@@ -106,7 +106,7 @@ def test_a_pod_is_called_a_shortage_only_if_it_does_not_fit_when_terminating_pod
     world.check_terminating()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40, deadline=None)  # each example runs a whole life twice
 @given(lives)
 def test_told_the_same_it_does_the_same(taken: list[tuple[str, tuple[Any, ...]]]) -> None:
     world = begun()

@@ -113,5 +113,9 @@ class BooksAgainstCounting(RuleBasedStateMachine):
             assert amounts(status["used"]) == count(api, quota), quota["metadata"]["name"]
 
 
-BooksAgainstCounting.TestCase.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+BooksAgainstCounting.TestCase.settings = settings(
+    max_examples=40,  # each of 30 steps counts a namespace anew
+    stateful_step_count=30,
+    deadline=None,
+)
 TestBooksAgainstCounting = BooksAgainstCounting.TestCase

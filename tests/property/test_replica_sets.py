@@ -146,7 +146,7 @@ _RULES: Any = (
 )
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15, deadline=None)  # an example is 80 disturbances on an embedded server
 @given(st.integers(0, 2**32), st.integers(1, 6))
 def test_in_any_order_of_events_there_are_never_too_many_pods(seed: int, replicas: int) -> None:
     """Answers get lost, watches are late, processes die, pods end and are deleted by others."""

@@ -165,7 +165,7 @@ def test_a_quiet_cluster_has_statuses_that_a_plain_count_comes_to(steps: list[St
     assert cluster.run(600, 5) == 0
 
 
-@settings(max_examples=40)
+@settings(max_examples=40)  # an example is two whole clusters
 @given(STEPS, st.integers(0, 2**32))
 def test_a_reporter_that_starts_anew_has_nothing_to_add(steps: list[Step], seed: int) -> None:
     cluster = settled(steps)

@@ -114,7 +114,7 @@ def test_room_that_may_be_taken_is_never_given_away(taken: list[tuple[str, str, 
     world.check_peace()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40, deadline=None)  # each example runs a whole life twice
 @given(lives)
 def test_told_the_same_it_does_the_same(taken: list[tuple[str, tuple[Any, ...]]]) -> None:
     world = World()

@@ -265,7 +265,7 @@ def _one_of_many(number: int, zone: int) -> Object:
     return a_node(f"node-{number}", labels=labels if number else {})
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25, deadline=None)  # each step asks all of many nodes anew
 @given(moves)
 def test_among_many_nodes_what_is_carried_along_is_what_asking_anew_says(steps: list[tuple[str, int]]) -> None:
     """One pod on every node to begin with, so that domains are even, and any of them may become the smallest."""

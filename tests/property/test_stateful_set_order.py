@@ -91,7 +91,7 @@ def is_ended(pod: Object) -> bool:
     return pod["status"]["phase"] in ("Failed", "Succeeded")
 
 
-@settings(max_examples=30)
+@settings(max_examples=30)  # an example is the whole life of a set on an embedded server
 @given(
     policy=st.sampled_from(["OrderedReady", "Parallel"]),
     acts=st.lists(st.integers(0, 255), max_size=40),

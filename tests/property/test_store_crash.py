@@ -31,7 +31,7 @@ def listed(store: Store, at: Revision | None = None) -> list[Item]:
     return list(page.items)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25, deadline=None)  # an example copies and opens a journal at every point of every commit
 @given(script=steps, partial=st.integers(0, 3))
 @example(script=[("write", "a"), ("fail late", ""), ("commit", ""), ("write", "b"), ("commit", "")], partial=0)
 def test_every_copy_of_the_file_is_the_state_before_or_after_the_commit_under_way(

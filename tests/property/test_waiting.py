@@ -180,7 +180,11 @@ class LineAgainstAList(RuleBasedStateMachine):
 
 
 TestLine = LineAgainstAList.TestCase
-TestLine.settings = settings(max_examples=15, stateful_step_count=12, deadline=None)
+TestLine.settings = settings(
+    max_examples=15,  # each of 12 steps adds or removes thousands of keys
+    stateful_step_count=12,
+    deadline=None,
+)
 
 
 class HeapAgainstADict(RuleBasedStateMachine):

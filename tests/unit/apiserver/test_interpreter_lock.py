@@ -12,12 +12,12 @@ import msgspec
 import pytest
 
 import interpreter_lock
+from costs.test_long_requests import served
 from headgate.apiserver.handle import MAX_BODY_BYTES
 from headgate.apiserver.messages import Request
 from headgate.apiserver.shell import Endpoint
 from large_bodies import PREPARED, bodies
 from sized_requests import IN_T, PODS, a_map, a_pod, a_service, send
-from unit.apiserver.test_long_requests import served
 
 _BOUND_S = 0.1
 _LARGE = bodies()

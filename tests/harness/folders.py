@@ -1,4 +1,4 @@
-"""Where a test that syncs thousands of times may do so."""
+"""A pytest plugin: a folder in memory, for tests that sync thousands of times."""
 
 from __future__ import annotations
 
