@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from real.kueue_comparing import FACTOR
-from real.kueue_twins import View, is_
+from real.kueue_twins import View, conditions_of, is_
 from real.kueue_worlds import DrawnWorld
 
 Object = dict[str, Any]
@@ -115,7 +115,7 @@ def _is_by_pods(ended: Ended) -> bool:
 def _is_kept(ended: Ended) -> bool:
     """What another workload waits for keeps a workload out with us in every round; with Kueue it has quota."""
     told = {
-        name: {each["type"]: each["message"] for each in ours["status"]["conditions"]}.get("QuotaReserved")
+        name: conditions_of(ours).get("QuotaReserved", {}).get("message")
         for name, (_, ours) in ended.workloads().items()
     }
     return any(

@@ -267,6 +267,8 @@ def test_a_place_that_is_kept_for_another_workload_ends_a_world() -> None:
     assert ended((kueue,), (ours,)) == ""
     ours["status"]["conditions"][0]["message"] = "Workload no longer fits after processing another workload"
     assert ended((kueue,), (ours,)) == "kept places"
+    del ours["status"]
+    assert ended((kueue,), (ours,)) == "", "of a workload that says nothing yet nothing is known"
 
 
 def test_preemption_may_differ_where_pods_are_counted() -> None:
