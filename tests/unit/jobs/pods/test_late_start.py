@@ -271,8 +271,10 @@ def test_a_death_at_any_write_starts_no_pod_early() -> None:
         add_group(world, "gang", priority="high")
         world.advance(60)
 
-    for title, world in tell_with_deaths(make, story, stride=3):
+    def look(title: str, world: Mortal) -> None:
         assert started(world) == ["gang-0", "gang-1"], title
+
+    tell_with_deaths(make, story, look, stride=3)
 
 
 @pytest.mark.parametrize("is_new_process", [False, True])
