@@ -231,19 +231,20 @@ def remedy_text(remedy: Remedy, group: str = "") -> str:
         f"{_amount(each, each.needed)} {each.resource}"
         for each in remedy.growth
     ]
-    if remedy.never_fits:
-        whose = f"its group {group} asks" if remedy.together > 1 else "it asks"
+    if remedy.never:
+        whose = f"its group {group} asks" if group else "it asks"
         over = " and ".join(
             f"for {_amount(each, each.asked)} {each.resource} where queue {each.queue} may use "
             f"{_amount(each, each.limit)} at most"
-            for each in remedy.missing
-            if each.never_fits
+            for each in remedy.never
         )
-        less = "its pods have to ask for less" if remedy.together > 1 else "it has to ask for less"
+        less = "its pods have to ask for less" if group else "it has to ask for less"
         steps = ", or ".join(filter(None, (" and ".join(growth), less)))
         return f"{whose} {over}, so nothing that becomes free helps: {steps}"
     lacking = [f"{_amount(each, each.lacking)} {each.resource} in queue {each.queue}" for each in remedy.missing]
     free = f"{' and '.join(lacking)} {'have' if len(lacking) > 1 else 'has'} to become free"
+    if not remedy.growth and not remedy.enders:
+        return f"at least {free}, which may not be enough"
     ends = f" (it would do if {_listed(remedy.enders)} ended)" if remedy.enders else ""
     return f"at least {free}{ends}" + (f", or {' and '.join(growth)}" if growth else "")
 

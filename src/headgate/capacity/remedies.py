@@ -26,20 +26,22 @@ _LATER_S: Final = 4_000_000_000.0
 _ALL: Final = 1 << 62
 _MOST_ENDERS: Final = 10
 """A longer list of pods that would have to end is no advice."""
+_MOST_IDLE: Final = 3
+"""Admission steps in which nothing is missing and nothing is granted: a group is let in by one, and granted by the
+next; a promise that cannot be kept is taken back in between."""
+_MOST_COPIES: Final = 6
 _Where = tuple[str, str]
 """A queue and a resource."""
 
 
 class Missing(msgspec.Struct, frozen=True):
-    """In ``queue``, ``asked`` of the ``resource`` is more than ``used`` leaves of ``limit``. ``never_fits``: it would
-    be too much if nothing else were in use."""
+    """In ``queue``, ``asked`` of the ``resource`` is more than ``used`` leaves of ``limit``."""
 
     queue: str
     resource: str
     asked: int
     used: int
     limit: int
-    never_fits: bool
 
     @property
     def lacking(self) -> int:
@@ -56,17 +58,16 @@ class Growth(msgspec.Struct, frozen=True):
 
 
 class Remedy(msgspec.Struct, frozen=True):
-    """``together``: how many pods go on at once, itself among them. ``growth``: all of it is enough, with all units
-    that come first; empty if none was found. ``enders``: pods whose end is enough; empty if none were found."""
+    """``together``: how many pods go on at once, itself among them. ``never``: where the limit is less than what it, or
+    its group in all, would use alone, so that nothing that becomes free helps. ``growth``: all of it is enough, with
+    all units that come first; empty if none was found. ``enders``: pods whose end is enough; empty if none were
+    found."""
 
     missing: tuple[Missing, ...]
     together: int = 1
+    never: tuple[Missing, ...] = ()
     growth: tuple[Growth, ...] = ()
     enders: tuple[str, ...] = ()
-
-    @property
-    def never_fits(self) -> bool:
-        return any(each.never_fits for each in self.missing)
 
 
 class Trial:
@@ -108,8 +109,9 @@ def find_remedy(book: Book, intake: Intake, uid: str) -> Remedy | None:
     missing = tuple(find_missing(book, record))
     if not missing:
         return None
-    found = Remedy(missing, _together(record), _find_growth(book, intake, uid))
-    return found if found.never_fits else msgspec.structs.replace(found, enders=_find_enders(book, intake, uid))
+    never = _find_never(book, intake, uid)
+    enders = () if never else _find_enders(book, intake, uid)
+    return Remedy(missing, _together(record), never, _find_growth(book, intake, uid), enders)
 
 
 def without_other_gates(book: Book, intake: Intake, uid: str) -> Trial:
@@ -126,7 +128,7 @@ def find_missing(book: Book, record: Record) -> Iterator[Missing]:
     if record.task.uid in book.promises.lost:
         yield from _lost(book, record)
         return
-    place, ask, is_enqueue, held = _unit_of(book, record)
+    place, ask, is_enqueue = _unit_of(book, record)
     for name in book.tree.path(place):
         branch, account = book.tree.branches.get(name), book.ledger.account(name)
         limits = {} if branch is None else branch.limits
@@ -139,21 +141,19 @@ def find_missing(book: Book, record: Record) -> Iterator[Missing]:
             elif ENQUEUED in ask:
                 used = max(used, account.wanted(resource))
             if used + amount > limits[resource]:
-                never = amount + held.get(resource, 0) > limits[resource]
-                yield Missing(name, resource, amount, used, limits[resource], never)
+                yield Missing(name, resource, amount, used, limits[resource])
 
 
-def _unit_of(book: Book, record: Record) -> tuple[str, Ask, bool, Mapping[str, int]]:
-    """Queue, ask, whether it asks to be let in, and what the unit holds already."""
+def _unit_of(book: Book, record: Record) -> tuple[str, Ask, bool]:
+    """Queue, ask, and whether it asks to be let in."""
     gang = record.gang
     if gang is None or record.standing is Standing.GROWING:
-        held = record.counted if record.standing is Standing.GROWING else {}
-        return record.place, record.ask or book.ask_alone(record), False, held
+        return record.place, record.ask or book.ask_alone(record), False
     if gang.asks_in is not None:
-        return *gang.asks_in, True, gang.held
+        return *gang.asks_in, True
     if gang.entry is not None:
-        return gang.entry[0], gang.entry[1], False, gang.held if gang.lacks else {}
-    return record.place, (), False, {}
+        return gang.entry[0], gang.entry[1], False
+    return record.place, (), False
 
 
 def _together(record: Record) -> int:
@@ -170,25 +170,50 @@ def _lost(book: Book, record: Record) -> Iterator[Missing]:
         for resource, limit in sorted(branch.limits.items()) if branch is not None else ():
             asked, used = record.promised.get(resource, 0), account.used(resource)
             if asked and used > limit:
-                yield Missing(name, resource, asked, used - asked, limit, asked > limit)
+                yield Missing(name, resource, asked, used - asked, limit)
+
+
+def _find_never(book: Book, intake: Intake, uid: str) -> tuple[Missing, ...]:
+    """What is missing if the pod is alone with its group. Behind others of its group, which may end before it goes on,
+    only what one unit alone would use counts; else what the group would use in all."""
+    alone, record = Trial(book, intake), book.records[uid]
+    for each in list(book.records.values()):
+        if not _is_own(each, record):
+            alone.intake.remove_task(each.task.uid)
+    if alone.helps(uid):
+        return ()
+    missing, gang = alone.missing(uid), alone.book.records[uid].gang
+    if gang is not None and gang.units_before(uid):
+        return tuple(msgspec.structs.replace(each, used=0) for each in missing if each.asked > each.limit)
+    return tuple(msgspec.structs.replace(each, asked=each.asked + each.used, used=0) for each in missing)
+
+
+def _is_own(each: Record, record: Record) -> bool:
+    return each is record or (each.gang is not None and each.gang is record.gang)
 
 
 def _find_growth(book: Book, intake: Intake, uid: str) -> tuple[Growth, ...]:
     """Step by step, for others that come first take of what was added; then all of it at once on a fresh copy."""
-    trial, needed = Trial(book, intake), dict[_Where, Growth]()
-    for _ in range(len(book.records) + 1):
+    trial, needed, idle = Trial(book, intake), dict[_Where, Growth](), 0
+    for _ in range(2 * len(book.records) + 2):
         missing = trial.missing(uid)
-        if not missing:
-            return ()
         for each in missing:
             needed |= _raised(trial.book, each, needed)
         trial.grow(needed.values())
         if trial.helps(uid):
             break
-    growth = tuple(needed[where] for where in sorted(needed))
-    fresh = Trial(book, intake)
-    fresh.grow(growth)
-    return growth if fresh.helps(uid) else ()
+        idle = 0 if missing else idle + 1
+        if idle == _MOST_IDLE:
+            return ()
+    for _ in range(_MOST_COPIES):
+        growth = tuple(needed[where] for where in sorted(needed))
+        fresh = Trial(book, intake)
+        fresh.grow(growth)
+        if fresh.helps(uid):
+            return growth
+        for each in fresh.missing(uid):  # at once it went another way than step by step, say by a promise that is kept
+            needed |= _raised(fresh.book, each, needed)
+    return ()
 
 
 def _raised(book: Book, missing: Missing, before: Mapping[_Where, Growth]) -> dict[_Where, Growth]:
@@ -213,11 +238,12 @@ def _raised(book: Book, missing: Missing, before: Mapping[_Where, Growth]) -> di
 
 def _find_enders(book: Book, intake: Intake, uid: str) -> tuple[str, ...]:
     """The newest first; only pods that hold something of what is missing where it is missing."""
-    trial, ended = Trial(book, intake), dict[str, None]()
+    trial, ended, idle = Trial(book, intake), dict[str, None](), 0
     holders = sorted(_holders(book, book.records[uid]), key=lambda each: (-each.created_s, each.namespace, each.name))
     while not trial.helps(uid):
         missing = trial.missing(uid)
-        if not missing:
+        idle = 0 if missing else idle + 1
+        if idle == _MOST_IDLE:
             return ()
         while missing:
             chosen = next((each.uid for each in holders if _gives(trial.book, each.uid, missing)), None)
@@ -237,8 +263,7 @@ def _find_enders(book: Book, intake: Intake, uid: str) -> tuple[str, ...]:
 def _holders(book: Book, record: Record) -> Iterator[Task]:
     """Pods that hold something of some queue, but for the pod's own group."""
     for each in book.records.values():
-        is_own = each is record or (each.gang is not None and each.gang is record.gang)
-        if not is_own and (each.standing is Standing.ALLOCATED or each.standing in PROMISED):
+        if not _is_own(each, record) and (each.standing is Standing.ALLOCATED or each.standing in PROMISED):
             yield each.task
 
 
