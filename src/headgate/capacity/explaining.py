@@ -34,6 +34,8 @@ AWAITED: Final = {
     "scheduler": "its scheduler",
 }
 _NEXT: Final[Mapping[Why, str]] = {
+    Why.FULL: "queue {blocker} has to have room for it",
+    Why.NOT_INQUEUE: "queue {blocker} has to have room for its group",
     Why.NO_QUEUE: "queue {queue} has to be created; or the pod made anew for another one",
     Why.CLOSED: "queue {queue} has to be opened",
     Why.NOT_LEAF: "the pod has to be made anew for a queue below {queue}, or those have to go",

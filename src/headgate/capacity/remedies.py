@@ -17,7 +17,7 @@ from headgate.capacity import admitting, verdicts
 from headgate.capacity.book import Book
 from headgate.capacity.intake import Intake
 from headgate.capacity.names import GATE
-from headgate.capacity.record import PROMISED, Ask, Record, Standing
+from headgate.capacity.record import PROMISED, Ask, Record, Standing, ask_of
 from headgate.capacity.task import NOTHING, Task
 from headgate.capacity.views import ENQUEUED
 
@@ -124,11 +124,20 @@ def without_other_gates(book: Book, intake: Intake, uid: str) -> Trial:
 
 
 def find_missing(book: Book, record: Record) -> Iterator[Missing]:
-    """Everywhere from its queue upwards, for the unit that the pod goes on with or waits behind in its group."""
+    """Everywhere from its queue upwards: for the unit that the pod goes on with, or waits behind in its group; if that
+    has room, for the pod itself."""
     if record.task.uid in book.promises.lost:
         yield from _lost(book, record)
         return
     place, ask, is_enqueue = _unit_of(book, record)
+    found = list(_measure(book, place, ask, is_enqueue))
+    gang = record.gang
+    if not found and gang is not None and gang.units_before(record.task.uid):
+        found = list(_measure(book, place, ask_of(record.task.requests), is_enqueue=False))
+    yield from found
+
+
+def _measure(book: Book, place: str, ask: Ask, is_enqueue: bool) -> Iterator[Missing]:
     for name in book.tree.path(place):
         branch, account = book.tree.branches.get(name), book.ledger.account(name)
         limits = {} if branch is None else branch.limits

@@ -223,6 +223,14 @@ def test_pods_of_a_group_beyond_its_minimum_come_one_after_the_other_and_the_rem
     assert "the capability of queue b has to grow from 3 to 9 cpu; 2 before it in queue b come first" in last
 
 
+def test_a_pod_behind_another_of_its_group_that_fits_is_told_what_it_lacks_itself() -> None:
+    running, first = a_task("g0", 1, group="g", queue="b", node_name="n"), a_task("g1", 1, group="g", created_s=1)
+    house = House(a_queue("b", cpu=3), a_group("g", "b", 1), running, first, a_task("g2", 3, group="g", created_s=2))
+    about = told(house, a_pod("g2", GATE), 3)
+    assert about.holds[0].why == "QueueFull"
+    assert "the capability of queue b has to grow from 3 to 5 cpu; 1 before it" in about.next[0]
+
+
 def test_a_pod_larger_than_its_queue_is_told_that_nothing_that_becomes_free_helps() -> None:
     house = House(*TREE, a_task("run", 1, queue="a", node_name="n"), a_task("huge", 9, queue="b"))
     about = told(house, a_pod("huge", GATE), 9)
