@@ -183,8 +183,8 @@ def _lost(book: Book, record: Record) -> Iterator[Missing]:
 
 
 def _find_never(book: Book, intake: Intake, uid: str) -> tuple[Missing, ...]:
-    """What is missing if the pod is alone with its group. Behind others of its group, which may end before it goes on,
-    only what one unit alone would use counts; else what the group would use in all."""
+    """What is missing if the pod is alone with its group. Beyond the group's minimum, where others of it may end before
+    it goes on, only what one unit alone would use counts; else what the group would use in all."""
     alone, record = Trial(book, intake), book.records[uid]
     for each in list(book.records.values()):
         if not _is_own(each, record):
@@ -192,7 +192,7 @@ def _find_never(book: Book, intake: Intake, uid: str) -> tuple[Missing, ...]:
     if alone.helps(uid):
         return ()
     missing, gang = alone.missing(uid), alone.book.records[uid].gang
-    if gang is not None and gang.units_before(uid):
+    if gang is not None and (not gang.lacks or gang.units_before(uid)):
         return tuple(msgspec.structs.replace(each, used=0) for each in missing if each.asked > each.limit)
     return tuple(msgspec.structs.replace(each, asked=each.asked + each.used, used=0) for each in missing)
 
