@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -20,13 +22,22 @@ def prepared(both: Both) -> Both:
     return both
 
 
+@pytest.fixture(scope="session")
+def queue_places(kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Place]]:
+    """A place on a server of each make, for all suites of a worker: starting one takes longer than most stories."""
+    with ExitStack() as open_places:
+
+        @functools.cache
+        def find(make: str) -> Place:
+            folder = tmp_path_factory.mktemp(f"queues-{make}")
+            return open_places.enter_context(a_place(make, folder, kube_binaries))
+
+        yield find
+
+
 @pytest.fixture(scope="module", params=MAKES)
-def queue_place(
-    request: pytest.FixtureRequest, kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Place]:
-    """For a whole suite: starting a server takes longer than most stories."""
-    with a_place(request.param, tmp_path_factory.mktemp(f"queues-{request.param}"), kube_binaries) as made:
-        yield made
+def queue_place(request: pytest.FixtureRequest, queue_places: Callable[[str], Place]) -> Place:
+    return queue_places(request.param)
 
 
 @pytest.fixture
