@@ -1,8 +1,9 @@
 """Order keys of the queueSort plugin, such that a heap of them never breaks.
 
-Keys of all pods are compared with each other, and Python compares a number with a text by raising. So the kinds of the
-elements of the first key count for all others; a pod whose key differs, is no tuple, or cannot be made, is held in the
-plugin's name (``queue.py``), and stands behind all others wherever it has to be ordered meanwhile.
+Keys of all pods are compared with each other, and Python compares a number with a text by raising. So each element of a
+key counts with its kind: numbers come before texts, texts before bytes, bytes before tuples. No key makes another one
+wrong. A pod whose key is no tuple of these, or cannot be made, is held in the plugin's name (``queue.py``), and stands
+behind all others wherever it has to be ordered meanwhile.
 """
 
 from __future__ import annotations
@@ -17,8 +18,6 @@ from headgate.scheduling.contract import Failed, QueueSort
 from headgate.scheduling.plugin_answers import WrongAnswer, described, is_built_in, wrong
 from headgate.scheduling.podlike import PodLike
 
-Kinds = tuple[Any, ...]
-
 _DEEPEST: Final = 8
 
 
@@ -26,7 +25,6 @@ class OrderKeys:
     def __init__(self, sort: QueueSort) -> None:
         self._sort = sort
         self._is_checked = not is_built_in(sort)
-        self._kinds: Kinds = ()
 
     def key(self, pod: PodLike, since_s: float) -> tuple[Any, ...]:
         if not self._is_checked:
@@ -44,43 +42,32 @@ class OrderKeys:
             found = self._sort.order_key(pod, since_s)
             if not isinstance(found, tuple):
                 raise wrong(found, "a tuple")
-            kinds = _kinds(found)
-            known, self._kinds = self._kinds, self._kinds or kinds
-            if known and not _agree(known, kinds):
-                raise WrongAnswer("returned a key whose elements have other types than those of earlier keys")
+            return _comparable(found)
         except BaseException as broken:
-            return Failed(self._sort.name, described(broken), events.own_update())
-        return found
+            return Failed(self._sort.name, f"order_key: {described(broken)}", events.own_update())
 
 
-def _kinds(key: tuple[Any, ...], depth: int = 0) -> Kinds:
+def _comparable(key: tuple[Any, ...], depth: int = 0) -> tuple[Any, ...]:
     if depth > _DEEPEST:
         raise WrongAnswer(f"returned a key with tuples inside each other, more than {_DEEPEST} deep")
-    return tuple(_kind(each, depth) for each in key)
+    return tuple(_element(each, depth) for each in key)
 
 
-def _kind(element: Any, depth: int) -> Any:
-    """Only of types whose comparison is known to give an answer. Two arrays, or two dates of which one has a zone,
-    raise when they are compared, which would be in the middle of the queue."""
-    if type(element) is tuple:
-        return _kinds(element, depth + 1)
-    if isinstance(element, float | np.floating) and math.isnan(element):
-        raise WrongAnswer("returned a key with NaN")
-    if isinstance(element, int | float | np.integer | np.floating):
-        return float
-    for plain in (str, bytes):
-        if isinstance(element, plain):
-            return plain
+def _element(element: Any, depth: int) -> tuple[int, Any]:
+    """Its kind, and its value as one of Python's own types, whose comparison is known to give an answer. Two arrays,
+    two dates of which one has a zone, or objects with a comparison of their own may raise, in the middle of the queue.
+    """
+    value = element.item() if isinstance(element, np.integer | np.floating) else element
+    if isinstance(value, float):
+        if math.isnan(value):
+            raise WrongAnswer("returned a key with NaN")
+        return 0, float.__pos__(value)
+    if isinstance(value, int):
+        return 0, int.__pos__(value)
+    if isinstance(value, str):
+        return 1, str.__str__(value)
+    if isinstance(value, bytes):
+        return 2, bytes.__getitem__(value, slice(None))
+    if type(value) is tuple:
+        return 3, _comparable(value, depth + 1)
     raise WrongAnswer(f"returned a key with an element of type {type(element).__name__}: must be a number or a text")
-
-
-def _agree(one: Kinds, other: Kinds) -> bool:
-    """Tuples of different lengths can be compared: the shorter one comes first if it is the beginning of the other."""
-    for left, right in zip(one, other, strict=False):
-        both = isinstance(left, tuple), isinstance(right, tuple)
-        if both == (True, True):
-            if not _agree(left, right):
-                return False
-        elif left is not right:
-            return False
-    return True

@@ -485,6 +485,37 @@ def test_numbers_texts_and_tuples_of_them_are_keys() -> None:
     assert keys.failure(pod, 0.0) is None
 
 
+class Bold(str):
+    """A text that cannot be compared."""
+
+    def __lt__(self, other: Any) -> bool:
+        raise ValueError(other)
+
+
+class Shy(int):
+    def __gt__(self, other: Any) -> bool:
+        raise ValueError(other)
+
+
+def test_any_two_keys_can_be_compared() -> None:
+    pod: Any = None
+    answers = [
+        (10**400, "a"),
+        (np.float64(1.5),),
+        (Shy(7), 1),
+        (True,),
+        ("a", 1),
+        (Bold("b"), 2),
+        ("b", (1, "x")),
+        ("b", (1, b"x")),
+        (b"a",),
+        ((1, 2),),
+    ]
+    keys = OrderKeys(Sorts(*reversed(answers)))
+    found = [keys.key(pod, 0.0) for _ in answers]
+    assert [each[1][0][1] for each in sorted(found)] == [1, 1.5, 7, 10**400, "a", "b", "b", "b", b"a", ((0, 1), (0, 2))]
+
+
 # Packages
 
 
