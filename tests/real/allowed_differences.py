@@ -51,7 +51,8 @@ def _same_but_for_diffs(real: str, ours: str) -> bool:
 
 VALUES = (
     Form(
-        "test_(http_(custom_definitions|definition_schemas|devices|kinds|reviews)|(custom|kind|patch)_differential)",
+        "test_(http_(custom_definitions|definition_schemas|devices|kinds|reviews)|(custom|kind|patch)_differential"
+        "|gates_jobs)",
         MESSAGE,
         r'.*Invalid value: [\[{].*"[A-Z]\w*":.*',
         r".*Invalid value: [\[{].*",
@@ -70,7 +71,7 @@ EMPTIES = (
 )
 DIFFS = (
     Form(
-        "test_(kind_differential|patch_differential|http_kinds|http_pod_subresources|http_service_accounts)",
+        "test_(gates(_directives)?|(kind|patch)_differential|http_(kinds|pod_subresources|service_accounts))",
         MESSAGE,
         r".*\n@@ -\d+(,\d+)? \+\d+(,\d+)? @@\n.*",
         r".*\n[+-].*",
@@ -300,7 +301,14 @@ BUILD = (
         steps=r"\d+\. kubectl version.*",
     ),
 )
-COLUMNS = (Form("test_http_.*", r"body/(\d+/object/)?columnDefinitions/\d+/description", ".*", r"[A-Z][^\n]{2,100}\."),)
+COLUMNS = (
+    Form(
+        "test_(http_.*|gates|gates_directives)",
+        r"body/(\d+/object/)?columnDefinitions/\d+/description",
+        ".*",
+        r"[A-Z][^\n]{2,100}\.",
+    ),
+)
 _CRITICAL = r"Used for system critical pods that must "
 CLASSES = tuple(
     Form("test_http_(admission|selecting|watching)", r"body/(items/\d+/)?description", real, ours)
