@@ -80,8 +80,10 @@ class Api:
         owner = self.objects["workload", f"ns/{workload}"]
         stamp = {"headgate.dev/quota-reservation": reservation_text(owner, "main")}
         container = {"resources": {"requests": {"cpu": str(cpu)}}}
+        labels = {"kueue.x-k8s.io/queue-name": owner["spec"]["queueName"]}
+        shown = {"namespace": "ns", "name": name, "uid": f"uid-{name}", "annotations": stamp, "labels": labels}
         return {
-            "metadata": {"namespace": "ns", "name": name, "uid": f"uid-{name}", "annotations": stamp, **metadata},
+            "metadata": {**shown, **metadata},
             "spec": {"nodeName": "n", "containers": [container]},
             "status": {"phase": "Running"},
         }

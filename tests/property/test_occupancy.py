@@ -157,7 +157,7 @@ class Pair:
 
     def look(self) -> None:
         self.book.occupancy.expire(self.now_s)
-        found = [each.key for each in self.book.occupancy.ready()]
+        found = [each.key for each, _ in self.book.occupancy.ready()]
         for holder in [self.slow.holders[key] for key in found]:
             self.book.put(msgspec.structs.replace(holder, is_waiting=False))
         assert sorted(found) == sorted(self.slow.start())

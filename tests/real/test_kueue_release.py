@@ -57,7 +57,7 @@ def test_a_preemptor_is_admitted_while_its_victim_terminates(cluster: KueueClust
     reason, message = cluster.condition("urgent", "WaitingForTerminatingPods") or ("", "")
     assert reason == "QuotaReleasedEarly"
     assert "1 terminating pod(s)" in message
-    assert "default/victim is the first of them" in message
+    assert ", such as default/victim (waited for until " in message
     assert not cluster.is_admitted("urgent")
     cluster.report("victim", "Failed")
     cluster.until(lambda: cluster.is_admitted("urgent"))

@@ -7,6 +7,7 @@ is the one that works, so the two never do the same job at the same time.
 from __future__ import annotations
 
 import functools
+import logging
 import random
 from collections.abc import Awaitable, Callable
 from typing import Final
@@ -60,6 +61,7 @@ DEFAULT: Final = Patience()
 LEASE: Final = ("kube-system", "kube-controller-manager")
 QUOTA_LEASE: Final = ("kube-system", "headgate-quota")
 JOBS_LEASE: Final = ("kube-system", "headgate-jobs")
+_log: Final = logging.getLogger(__name__)
 _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"  # as in every drawn name: no vowels, hence no words
 
 
@@ -109,6 +111,10 @@ async def keep_controlling(
     await keep_running(make, transport, failed=meters.failures_of("controllers"))
 
 
+def _warn(problem: str) -> None:
+    _log.warning("quota: %s", problem)
+
+
 async def keep_quota(transport: Transport, features: Features, jobs: JobSettings, meters: Meters) -> None:
     """Gives quota to workloads until it is cancelled."""
     patience = jobs.pods_ready_s
@@ -117,10 +123,11 @@ async def keep_quota(transport: Transport, features: Features, jobs: JobSettings
         honours_gates=features.admission_gated_by,
         pods_ready=pods_ready,
         starts_after_terminating=features.start_after_terminating_pods,
+        max_wait_s=jobs.max_wait_s,
     )
     try:
         failed = meters.failures_of("quota")
-        await keep_running(lambda: [Quota(settings, meters.quota)], transport, failed=failed)
+        await keep_running(lambda: [Quota(settings, meters.quota, _warn)], transport, failed=failed)
     finally:
         meters.quota.detach()
 

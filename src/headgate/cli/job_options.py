@@ -14,6 +14,7 @@ from headgate.jobs.custom import parse_kinds
 from headgate.jobs.kind import JobKind
 from headgate.jobs.settings import MANAGED_NAMESPACES, JobSettings, Release, parse_quota_release
 from headgate.kube.labels import Selector, parse_selector
+from headgate.kube.termination import MAX_WAIT_S
 from headgate.kube.timestamps import parse_duration
 from headgate.kube.yaml_lines import lines_of
 from headgate.kube.yaml_text import decode_yaml
@@ -114,6 +115,16 @@ def job_options(command: Callable[..., None]) -> Callable[..., None]:
         metavar="DURATION",
         help="Evict a workload whose pods are not all ready so long after it was admitted (5m). [default: never]",
     )
+    @click.option(
+        "--max-wait-for-terminating-pods",
+        "max_wait_s",
+        default=f"{MAX_WAIT_S / 60:g}m",
+        show_default=True,
+        callback=_seconds,
+        metavar="DURATION",
+        help="How long an admitted workload waits at most for pods that were told to end and still use its quota,"
+        " whatever their grace periods (docs/kueue.md).",
+    )
     @functools.wraps(command)
     def wrapped(
         *args: Any,
@@ -122,9 +133,11 @@ def job_options(command: Callable[..., None]) -> Callable[..., None]:
         quota_release: Mapping[str, Release],
         kinds: tuple[JobKind, ...],
         pods_ready_s: float | None,
+        max_wait_s: float | None,
         **kwargs: Any,
     ) -> None:
-        settings = JobSettings(manages_all, namespaces, quota_release, (*BUILTIN, *kinds), pods_ready_s)
+        wait_s = MAX_WAIT_S if max_wait_s is None else max_wait_s
+        settings = JobSettings(manages_all, namespaces, quota_release, (*BUILTIN, *kinds), pods_ready_s, wait_s)
         command(*args, job_settings=settings, **kwargs)
 
     return wrapped

@@ -14,6 +14,7 @@ import msgspec
 from headgate.jobs.builtin import BUILTIN, JOB
 from headgate.jobs.kind import JobKind
 from headgate.kube.labels import Requirement, Selector
+from headgate.kube.termination import MAX_WAIT_S
 
 Release = Literal["OnTerminating", "OnTerminal"]
 """Quota is free when the last pod was told to end, or when it has ended."""
@@ -30,13 +31,15 @@ MANAGED_NAMESPACES: Final = Selector(
 class JobSettings(msgspec.Struct, frozen=True):
     """``manages_all``: jobs without a queue's name wait, too. ``namespaces``: whose jobs are managed, by the labels of
     the namespace. ``quota_release``: by integration; the feature gate says it for those that are not here.
-    ``pods_ready_s``: how long pods of what was admitted may take until all are ready; None if nobody waits for that."""
+    ``pods_ready_s``: how long pods of what was admitted may take until all are ready; None if nobody waits for that.
+    ``max_wait_s``: how long what was admitted waits at most for a pod that was told to end."""
 
     manages_all: bool = False
     namespaces: Selector = MANAGED_NAMESPACES
     quota_release: Mapping[str, Release] = {}
     kinds: tuple[JobKind, ...] = BUILTIN
     pods_ready_s: float | None = None
+    max_wait_s: float = MAX_WAIT_S
 
 
 DEFAULT: Final = JobSettings()

@@ -10,3 +10,5 @@ from typing import Final
 
 LATE_S: Final = 3.0
 """A terminating pod is overdue so long after its deletion timestamp: nothing waits for it any more."""
+MAX_WAIT_S: Final = 600.0
+"""Unless the installation says otherwise, quota waits so long for a pod that was told to end, and no longer."""

@@ -13,6 +13,7 @@ from typing import Final
 
 import msgspec
 
+from headgate.kube.termination import MAX_WAIT_S
 from headgate.quota import names
 from headgate.quota.assignment import Assignment
 from headgate.quota.blockers import Blocker, find_blocker
@@ -23,12 +24,13 @@ from headgate.quota.cycle import Cycle
 from headgate.quota.effects import Effect, Emit, Evict, SetCondition
 from headgate.quota.holder import Holder
 from headgate.quota.holdings import Holdings
+from headgate.quota.occupancy import ENDINGS, Cause
 from headgate.quota.pod_defaults import PodDefaults
 from headgate.quota.promises import Promise, Promises
 from headgate.quota.queueing import Queueing, Reason, Waiter
 from headgate.quota.readiness import PodsReady, order_s
 from headgate.quota.reading import Wire, part
-from headgate.quota.reservation import read_occupant
+from headgate.quota.reservation import Occupant, has_ended, read_occupant
 from headgate.quota.reviewing import Case, review
 from headgate.quota.workload import Workload, read_workload, usage_of
 from headgate.quota.world import Touched, World
@@ -39,11 +41,13 @@ Effects = list[Effect]
 
 class Settings(msgspec.Struct, frozen=True):
     """``honours_gates``: the feature gate AdmissionGatedBy. ``pods_ready``: None if nobody waits for pods.
-    ``starts_after_terminating``: the feature gate StartAfterTerminatingPods."""
+    ``starts_after_terminating``: the feature gate StartAfterTerminatingPods. ``max_wait_s``: how long a terminating
+    pod is waited for at most."""
 
     honours_gates: bool = True
     pods_ready: PodsReady | None = None
     starts_after_terminating: bool = True
+    max_wait_s: float = MAX_WAIT_S
 
 
 _DEFAULTS: Final = Settings()
@@ -166,10 +170,15 @@ class Engine:
 
     def pod_applied(self, wire: Wire) -> bool:
         """Pods that were started with quota may use it after it was released. Whether that changed anything."""
-        found = read_occupant(wire) if self._settings.starts_after_terminating else None
-        if found is None:
-            return self.pod_removed(str(part(wire, "metadata").get("uid", "")))
-        return self.book.occupancy.pod_applied(found)
+        occupancy, settings = self.book.occupancy, self._settings
+        found = read_occupant(wire, settings.max_wait_s) if settings.starts_after_terminating else None
+        if isinstance(found, Occupant):
+            return occupancy.pod_applied(found)
+        metadata = part(wire, "metadata")
+        if found is not None:
+            occupancy.ignored.setdefault(found, f"{metadata.get('namespace', '')}/{metadata.get('name', '')}")
+        cause: Cause = "left" if has_ended(wire) else "not counted"
+        return occupancy.pod_removed(str(metadata.get("uid", "")), cause)
 
     def pod_removed(self, uid: str) -> bool:
         return self.book.occupancy.pod_removed(uid)
@@ -225,14 +234,14 @@ class Engine:
         found = self.world.local_queues.get(local_queue)
         return "" if found is None else found.cluster_queue
 
-    def _start(self, ready: Iterable[Holder]) -> Effects:
-        """What these were given is in use on nodes no longer, or the pods that use it are overdue."""
+    def _start(self, ready: Iterable[tuple[Holder, Cause]]) -> Effects:
+        """What these were given is in use on nodes no longer, or the pods that use it are waited for no longer."""
         effects: Effects = []
-        for holder in ready:
+        for holder, cause in ready:
             self.book.put(msgspec.structs.replace(holder, is_waiting=False))
             self._starting[holder.key] = holder.uid
-            said = "No terminating pod that began before the reservation is waited for"
-            type_, reason = names.WAITING_FOR_TERMINATING_PODS, names.TERMINATING_PODS_LEFT
+            type_ = names.WAITING_FOR_TERMINATING_PODS
+            reason, said = ENDINGS[cause if self._settings.starts_after_terminating else "disabled"]
             effects.append(SetCondition(holder.key, holder.uid, type_, False, reason, said))
             effects.append(Emit(holder.key, holder.uid, False, reason, said))
         return effects

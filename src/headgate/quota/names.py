@@ -11,6 +11,7 @@ from headgate.kube import conditions
 
 GROUP: Final = "kueue.x-k8s.io"
 ADMISSION_GATED_BY: Final = f"{GROUP}/admission-gated-by"
+QUEUE_LABEL: Final = f"{GROUP}/queue-name"
 JOB_UID_LABEL: Final = f"{GROUP}/job-uid"
 RESOURCE_IN_USE: Final = f"{GROUP}/resource-in-use"
 """The finalizer of Workloads whose job has not stopped, and of what quota stands on."""
@@ -54,6 +55,11 @@ WAITING_FOR_TERMINATING_PODS: Final = conditions.WAITING_FOR_TERMINATING_PODS
 # Why a workload waits for terminating pods, and why it does so no longer.
 QUOTA_RELEASED_EARLY: Final = "QuotaReleasedEarly"
 TERMINATING_PODS_LEFT: Final = "TerminatingPodsLeft"
+TERMINATING_PODS_OVERDUE: Final = "TerminatingPodsOverdue"
+TERMINATING_PODS_MAX_WAIT: Final = "TerminatingPodsMaxWaitExceeded"
+TERMINATING_PODS_NOT_COUNTED: Final = "TerminatingPodsNotCounted"
+FITS_BESIDE_TERMINATING_PODS: Final = "FitsBesideTerminatingPods"
+START_AFTER_TERMINATING_PODS_DISABLED: Final = "StartAfterTerminatingPodsDisabled"
 
 # Why quota is not reserved.
 PENDING_EVALUATION: Final = "PendingEvaluation"

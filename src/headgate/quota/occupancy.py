@@ -11,17 +11,18 @@ for the same of one queue wait in one line, and only the first of a line is trie
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final, Literal
 
 import msgspec
 
 from headgate.kube.termination import LATE_S
 from headgate.kube.timestamps import format_time
+from headgate.quota import names
 from headgate.quota.cluster_queue import ClusterQueue
 from headgate.quota.cohort import Cohort, FlavorResource, Usage
 from headgate.quota.holder import Holder
-from headgate.quota.reservation import Occupant
+from headgate.quota.reservation import SKEW_S, Occupant
 from headgate.quota.tree import QuotaTree
 from headgate.waiting.heap import Heap
 
@@ -29,8 +30,36 @@ Ask = tuple[tuple[FlavorResource, int], ...]
 LeadsTo = Callable[[str], str]
 """The ClusterQueue of a LocalQueue; empty if there is none."""
 
-_SKEW_S: Final = 10.0
-"""By how much the clock of the API server, which times deletions, may be ahead of the one that times reservations."""
+Cause = Literal["left", "overdue", "max wait", "not counted", "fits", "disabled"]
+"""Why a workload waits no longer; of several at once the first of these is told."""
+
+ENDINGS: Final[Mapping[Cause, tuple[str, str]]] = {
+    "left": (
+        names.TERMINATING_PODS_LEFT,
+        "Enough of the terminating pods have left, or all that began to terminate before the reservation",
+    ),
+    "overdue": (
+        names.TERMINATING_PODS_OVERDUE,
+        f"Terminating pods are overdue, {LATE_S:g} seconds after their deletion timestamps, and are waited for no "
+        "longer; they may still use their nodes",
+    ),
+    "max wait": (
+        names.TERMINATING_PODS_MAX_WAIT,
+        "Terminating pods were waited for as long as --max-wait-for-terminating-pods allows; they may still use their "
+        "nodes until their deletion timestamps",
+    ),
+    "not counted": (
+        names.TERMINATING_PODS_NOT_COUNTED,
+        "Pods that were waited for count no longer: their annotation, their LocalQueue or the flavors of their "
+        "ClusterQueue changed, or they do not terminate; they may still use their nodes",
+    ),
+    "fits": (names.FITS_BESIDE_TERMINATING_PODS, "The workload fits in its quota beside the terminating pods"),
+    "disabled": (
+        names.START_AFTER_TERMINATING_PODS_DISABLED,
+        "The feature gate StartAfterTerminatingPods is off: no terminating pod is waited for",
+    ),
+}
+"""The reason and the message of the condition and the Event."""
 
 
 class Leaving(msgspec.Struct, frozen=True):
@@ -43,10 +72,10 @@ class Leaving(msgspec.Struct, frozen=True):
 def describe(leaving: Leaving) -> str:
     """In words, for a condition and an Event."""
     first = leaving.first
-    until = "" if first.until_s is None else f", overdue at {format_time(first.until_s)}"
+    until = "" if first.until_s is None else f" (waited for until {format_time(first.until_s)} at the latest)"
     return (
-        f"Quota is reserved, and {leaving.count} terminating pod(s) that gave it back early still use it on nodes: "
-        f"{first.name} is the first of them{until}. Pods start when enough of them have left"
+        f"Quota is reserved, and {leaving.count} terminating pod(s) that gave it back early still use it on nodes, "
+        f"such as {first.name}{until}. Pods start when enough of them have left"
     )
 
 
@@ -61,19 +90,27 @@ class Occupancy:
         self._pods: Final[dict[str, Occupant]] = {}
         self._pods_of: Final[dict[str, dict[str, None]]] = {}  # by the uid of the Workload
         self._pods_in: Final[dict[str, dict[str, None]]] = {}  # by LocalQueue
+        self._pods_by_queue: Final[dict[str, dict[str, None]]] = {}  # by ClusterQueue
+        self._offered: Final[dict[str, frozenset[FlavorResource]]] = {}  # what the ClusterQueues have quota for
         self._counted: Final[dict[str, Occupant]] = {}
         self._leaving: Final[dict[tuple[str, FlavorResource], Heap[str]]] = {}  # counted pods by tree, oldest first
         self._ends: Final[Heap[str]] = Heap()
         self._overdue: Final[set[str]] = set()
         self._released: Final[set[str]] = set()  # pods not known to terminate yet, whose Workload lost its quota
         self._fresh: Final[list[str]] = []  # those of them that have no deadline yet
-        self._dirty: Final[set[str]] = set()  # trees
+        self._dirty: Final[dict[str, set[Cause]]] = {}  # trees
+        self.ignored: Final[dict[str, str]] = {}
+        """Why reservations of pods are not counted, and the first pod of which that was found."""
         self._is_moved = False  # queues are in other trees now
+        self._has_other_quota = False  # quotas are others than when workloads were last tried
 
     # Queues.
 
     def place_queue(self, queue: ClusterQueue) -> None:
         is_new = self.tree.queue(queue.name) is None
+        offered = frozenset(queue.quotas)
+        is_other = self._offered.get(queue.name) != offered
+        self._offered[queue.name] = offered
         self.tree.place_queue(queue.name, queue.cohort, queue.quotas)
         if is_new:
             shares = [(each.queue, each.usage) for each in self._started.values()]
@@ -82,18 +119,22 @@ class Occupancy:
                 if name == queue.name:
                     self._add(name, usage, +1)
         self._is_moved = True
+        self._has_other_quota |= not is_new
+        if is_other:
+            self._recount(self._pods_by_queue.get(queue.name, ()))
 
     def remove_queue(self, name: str) -> None:
+        self._offered.pop(name, None)
         self.tree.remove_queue(name)
-        self._is_moved = True
+        self._is_moved = self._has_other_quota = True
 
     def place_cohort(self, cohort: Cohort) -> None:
         self.tree.place_cohort(cohort.name, cohort.parent, cohort.quotas)
-        self._is_moved = True
+        self._is_moved = self._has_other_quota = True
 
     def remove_cohort(self, name: str) -> None:
         self.tree.remove_cohort(name)
-        self._is_moved = True
+        self._is_moved = self._has_other_quota = True
 
     # Workloads with quota.
 
@@ -104,7 +145,7 @@ class Occupancy:
             if known.usage != holder.usage:
                 self._add(known.queue, known.usage, -1)
                 self._add(holder.queue, holder.usage, +1)
-                self._dirty.add(self._tree_of(holder.queue))
+                self._mark(self._tree_of(holder.queue))
             return
         self.remove(holder.key)
         if not holder.is_waiting:
@@ -112,10 +153,11 @@ class Occupancy:
             self._add(holder.queue, holder.usage, +1)
             self._recount(self._pods_of.get(holder.uid, ()))
         elif not holder.is_evicted:  # an evicted one does not start any more
+            self._settle()  # quotas that changed before are not why it starts
             self._waiting[holder.key] = holder
             line = self._lines.setdefault(holder.queue, {}).setdefault(_ask(holder), Heap())
             line.put(holder.key, (holder.reserved_s, holder.key))
-            self._dirty.add(self._tree_of(holder.queue))
+            self._mark(self._tree_of(holder.queue))
 
     def remove(self, key: str, *, keeps_pods: bool = False) -> None:
         """``keeps_pods``: its quota is released because its pods terminate, which may not have been heard yet."""
@@ -134,29 +176,35 @@ class Occupancy:
                     self._released.add(uid)
                     self._fresh.append(uid)
         self._recount(self._pods_of.get(holder.uid, ()))
-        self._dirty.add(self._tree_of(holder.queue))
+        self._mark(self._tree_of(holder.queue))
 
     # Pods.
 
     def pod_applied(self, pod: Occupant) -> bool:
         """Whether that changed anything."""
-        known = self._pods.get(pod.uid)
+        known, was_counted = self._pods.get(pod.uid), False
         if known == pod:
             return False
         if known is not None:
             if known.began_s is not None and pod.began_s is not None:  # a deletion that is shortened began before that
-                pod = msgspec.structs.replace(pod, began_s=min(known.began_s, pod.began_s))
-            self.pod_removed(pod.uid)
+                pod = _shortened(known, pod)
+            was_counted = pod.uid in self._counted
+            self._forget(pod.uid, None)
         self._pods[pod.uid] = pod
         for index, place in self._places(pod):
             index.setdefault(place, {})[pod.uid] = None
         if pod.until_s is not None:
             self._ends.put(pod.uid, pod.until_s)
         self._count(pod)
+        if was_counted and known is not None and pod.uid not in self._counted:
+            self._mark(self._tree_of(known.queue), "not counted")
         return pod.until_s is not None or known is not None
 
-    def pod_removed(self, uid: str) -> bool:
+    def pod_removed(self, uid: str, cause: Cause = "left") -> bool:
         """Whether it was known."""
+        return self._forget(uid, cause)
+
+    def _forget(self, uid: str, cause: Cause | None) -> bool:
         pod = self._pods.pop(uid, None)
         if pod is None:
             return False
@@ -167,7 +215,7 @@ class Occupancy:
         self._ends.discard(uid)
         self._overdue.discard(uid)
         self._released.discard(uid)
-        self._uncount(uid)
+        self._uncount(uid, cause)
         return True
 
     def local_queue_changed(self, key: str) -> None:
@@ -186,12 +234,13 @@ class Occupancy:
         first = min(first for line in lines if (first := line.first()) is not None)
         return Leaving(max(map(len, lines)), self._counted[first[1]])
 
-    def ready(self) -> list[Holder]:
-        """Workloads that wait no longer, in the order of their reservations. They count as started from now on."""
+    def ready(self) -> list[tuple[Holder, Cause]]:
+        """Workloads that wait no longer, in the order of their reservations, and why. They count as started from now
+        on."""
         self._settle()
         if not self._dirty:
             return []
-        dirty, started = set(self._dirty), list[Holder]()
+        dirty, started = dict(self._dirty), list[tuple[Holder, Cause]]()
         self._dirty.clear()
         heads: Heap[tuple[str, Ask]] = Heap()
         for queue, lines in self._lines.items():
@@ -205,7 +254,7 @@ class Occupancy:
             holder = self._waiting[key]
             if self._short(queue, holder.usage, reserved_s):
                 continue
-            started.append(holder)
+            started.append((holder, self._why(holder, dirty)))
             self.put(msgspec.structs.replace(holder, is_waiting=False))
             if len(line):
                 heads.put(head, _order_of(line))
@@ -222,7 +271,8 @@ class Occupancy:
             uid = first[1]
             self._overdue.add(uid)
             self._released.discard(uid)
-            self._uncount(uid)
+            pod = self._pods[uid]
+            self._uncount(uid, "not counted" if pod.until_s is None else "max wait" if pod.is_cut else "overdue")
 
     def next_deadline_s(self) -> float | None:
         first = self._ends.first()
@@ -240,7 +290,7 @@ class Occupancy:
         for fr, amount in usage.items():
             line = self._leaving.get((tree, fr))
             first = None if line is None else line.first()
-            if first is not None and first[0][0] <= reserved_s + _SKEW_S and amount > node.available(fr):
+            if first is not None and first[0][0] <= reserved_s + SKEW_S and amount > node.available(fr):
                 found.append(fr)
         return found
 
@@ -252,6 +302,10 @@ class Occupancy:
             return False
         if self._leads_to(pod.local_queue) != pod.queue:
             return False
+        offered = self._offered.get(pod.queue)
+        if offered is not None and not offered.issuperset(pod.usage):
+            self.ignored.setdefault("its ClusterQueue has no quota of these flavors", pod.name)
+            return False
         return pod.uid in self._released or (pod.until_s is not None and pod.uid not in self._overdue)
 
     def _recount(self, uids: Iterable[str]) -> None:
@@ -261,17 +315,19 @@ class Occupancy:
     def _places(self, pod: Occupant) -> Iterator[tuple[dict[str, dict[str, None]], str]]:
         yield self._pods_of, pod.workload
         yield self._pods_in, pod.local_queue
+        yield self._pods_by_queue, pod.queue
 
     def _count(self, pod: Occupant) -> None:
         self._settle()
         if not self._is_counted(pod):
-            self._uncount(pod.uid)
+            is_covered = pod.workload in self._by_uid
+            self._uncount(pod.uid, None if is_covered else "not counted")
         elif pod.uid not in self._counted:
             self._counted[pod.uid] = pod
             self._add(pod.queue, pod.usage, +1)
             self._list(pod)
 
-    def _uncount(self, uid: str) -> None:
+    def _uncount(self, uid: str, cause: Cause | None) -> None:
         self._settle()
         pod = self._counted.pop(uid, None)
         if pod is None:
@@ -284,7 +340,18 @@ class Occupancy:
                 line.discard(uid)
                 if not len(line):
                     del self._leaving[tree, fr]
-        self._dirty.add(tree)
+        self._mark(tree, cause)
+
+    def _mark(self, tree: str, cause: Cause | None = None) -> None:
+        """Workloads of the tree are tried again; ``cause``: what they are told if they start."""
+        self._dirty.setdefault(tree, set()).update(() if cause is None else (cause,))
+
+    def _why(self, holder: Holder, causes: Mapping[str, set[Cause]]) -> Cause:
+        """What changed in its tree since it was tried; if nothing is known to have, what can be seen."""
+        tree = self._tree_of(holder.queue)
+        found = causes.get(tree, ())
+        seen: Cause = "fits" if any((tree, fr) in self._leaving for fr in holder.usage) else "left"
+        return next((each for each in ENDINGS if each in found), seen)
 
     def _list(self, pod: Occupant) -> None:
         tree = self._tree_of(pod.queue)
@@ -299,7 +366,10 @@ class Occupancy:
         self._leaving.clear()
         for pod in self._counted.values():
             self._list(pod)
-        self._dirty.update(self._tree_of(queue) for queue in self._lines)
+        cause: Cause | None = "fits" if self._has_other_quota else None
+        self._has_other_quota = False
+        for queue in self._lines:
+            self._mark(self._tree_of(queue), cause)
 
     def _leave_line(self, holder: Holder) -> None:
         lines, ask = self._lines[holder.queue], _ask(holder)
@@ -322,6 +392,14 @@ class Occupancy:
 
 def _reservation(holder: Holder) -> tuple[str, str, float]:
     return holder.uid, holder.queue, holder.reserved_s
+
+
+def _shortened(known: Occupant, pod: Occupant) -> Occupant:
+    """A deletion that was shortened: it began when it began first, and is not waited for longer than before."""
+    began_s = min(known.began_s or 0.0, pod.began_s or 0.0)
+    is_sooner = known.until_s is not None and pod.until_s is not None and known.until_s < pod.until_s
+    last = known if is_sooner else pod
+    return msgspec.structs.replace(pod, began_s=began_s, until_s=last.until_s, is_cut=last.is_cut)
 
 
 def _ask(holder: Holder) -> Ask:

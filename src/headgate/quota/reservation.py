@@ -14,14 +14,17 @@ import msgspec
 
 from headgate.kube import conditions
 from headgate.kube.amounts import PODS, units
+from headgate.kube.references import controller_of
 from headgate.kube.requests import pod_requests
-from headgate.kube.termination import LATE_S
+from headgate.kube.termination import LATE_S, MAX_WAIT_S
 from headgate.kube.timestamps import parse_time
 from headgate.quota import names
 from headgate.quota.cohort import Usage
 
 Object = Mapping[str, Any]
 
+SKEW_S: Final = 10.0
+"""By how much the clock of the API server, which times deletions, may be ahead of the one that times reservations."""
 _ENDED: Final = ("Succeeded", "Failed")
 
 
@@ -38,7 +41,8 @@ class Reservation(msgspec.Struct, frozen=True, rename="camel"):
 
 class Occupant(msgspec.Struct, frozen=True):
     """A pod that was started with quota and is on a node. ``name`` and ``local_queue`` with their namespace.
-    ``began_s``: when its deletion began; ``until_s``: when it is overdue; both None if it does not terminate."""
+    ``began_s``: when its deletion began; ``until_s``: until when it is waited for; both None if it does not terminate.
+    ``is_cut``: ``until_s`` is the longest wait after ``began_s``, before the pod is overdue."""
 
     uid: str
     name: str
@@ -49,6 +53,7 @@ class Occupant(msgspec.Struct, frozen=True):
     usage: Usage
     began_s: float | None = None
     until_s: float | None = None
+    is_cut: bool = False
 
 
 _decode: Final = msgspec.json.Decoder(Reservation).decode
@@ -81,14 +86,24 @@ def read_reservation(pod: Object) -> Reservation | None:
         return None
 
 
-def read_occupant(pod: Object) -> Occupant | None:
-    """None if the pod uses no quota on a node: it was not started with quota, has no node, or has ended."""
+def has_ended(pod: Object) -> bool:
+    return (pod.get("status") or {}).get("phase") in _ENDED
+
+
+def read_occupant(pod: Object, max_wait_s: float = MAX_WAIT_S) -> Occupant | str | None:
+    """None if the pod uses no quota on a node: it was not started with quota, has no node, or has ended. A returned
+    string says why its reservation cannot be true. Users can write the annotation."""
     found = read_reservation(pod)
     if found is None:
         return None
-    metadata, spec, status = (pod.get(part) or {} for part in ("metadata", "spec", "status"))
-    if not spec.get("nodeName") or status.get("phase") in _ENDED:
+    metadata, spec = (pod.get(part) or {} for part in ("metadata", "spec"))
+    if not spec.get("nodeName") or has_ended(pod):
         return None
+    reserved_s = _seconds(found.reserved_at)
+    if reserved_s is None:
+        return "its time of reservation cannot be read"
+    if (metadata.get("labels") or {}).get(names.QUEUE_LABEL) != found.local_queue and controller_of(pod) is None:
+        return "the pod has neither the label of the LocalQueue nor a controller"
     namespace = metadata.get("namespace", "")
     usage = {
         (flavor, resource): amount
@@ -97,16 +112,22 @@ def read_occupant(pod: Object) -> Occupant | None:
     }
     deleted_s = _seconds(metadata.get("deletionTimestamp"))
     grace_s = metadata.get("deletionGracePeriodSeconds")
+    began_s = None if deleted_s is None else deleted_s - (grace_s if isinstance(grace_s, int) else 0)
+    if began_s is not None and reserved_s > began_s + SKEW_S:
+        return "its time of reservation is after the deletion of the pod"
+    is_cut = deleted_s is not None and began_s is not None and began_s + max_wait_s < deleted_s
+    ends_s = began_s + max_wait_s if is_cut and began_s is not None else deleted_s
     return Occupant(
         metadata.get("uid", ""),
         f"{namespace}/{metadata.get('name', '')}",
         found.workload,
-        _seconds(found.reserved_at) or 0.0,
+        reserved_s,
         f"{namespace}/{found.local_queue}",
         found.cluster_queue,
         usage,
-        None if deleted_s is None else deleted_s - (grace_s if isinstance(grace_s, int) else 0),
-        None if deleted_s is None else deleted_s + LATE_S,
+        began_s,
+        None if ends_s is None else ends_s + LATE_S,
+        is_cut,
     )
 
 

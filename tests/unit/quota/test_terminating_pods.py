@@ -125,7 +125,7 @@ def test_explain_tells_what_is_waited_for() -> None:
     api, _ = preempted()
     found = account_of(api.engine, api.objects["workload", "ns/high"], True, api.now_s)
     assert found.summary.startswith("it is admitted by ClusterQueue cq, and its pods do not start yet: ")
-    assert "ns/victim is the first of them" in found.summary
+    assert ", such as ns/victim (waited for until " in found.summary
     assert found.next[0].startswith("the terminating pods have to end")
 
 

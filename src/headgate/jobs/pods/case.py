@@ -15,6 +15,7 @@ from headgate.jobs.settings import Release
 from headgate.jobs.workload import Classes
 from headgate.jobs.writing import Act
 from headgate.kube import conditions
+from headgate.kube.termination import MAX_WAIT_S
 from headgate.quota import names
 from headgate.quota.flavor import ResourceFlavor
 
@@ -23,7 +24,8 @@ Object = dict[str, Any]
 
 class Around(msgspec.Struct, frozen=True):
     """``held_by``: who holds a pod back, by the pod itself or by whose it is (KEP-6915). ``holding``: the feature gate
-    AdmissionGatedBy. ``starts_late``: StartAfterTerminatingPods."""
+    AdmissionGatedBy. ``starts_late``: StartAfterTerminatingPods. ``max_wait_s``: how long a terminating
+    pod is waited for at most."""
 
     flavors: Mapping[str, ResourceFlavor]
     classes: Classes
@@ -32,6 +34,7 @@ class Around(msgspec.Struct, frozen=True):
     holding: bool
     now_s: float
     starts_late: bool = True
+    max_wait_s: float = MAX_WAIT_S
 
 
 class Case(msgspec.Struct, frozen=True):

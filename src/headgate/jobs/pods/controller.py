@@ -58,6 +58,7 @@ class ManagedPods(Controller):
         self._gating: Final = features.scheduling_gated_by
         self._holding: Final = features.admission_gated_by
         self._starts_late: Final = features.start_after_terminating_pods
+        self._max_wait_s: Final = settings.max_wait_s
         self._roster: Final = Roster()
         self._above: Final = above.Above(known_ancestors(settings.kinds), manages_all=settings.manages_all)
         self._terms: Final = Terms()
@@ -290,6 +291,7 @@ class ManagedPods(Controller):
             self._holding,
             now_s,
             self._starts_late,
+            self._max_wait_s,
         )
 
 

@@ -74,7 +74,7 @@ def _ends_s(member: Member, workload: Object, around: Around) -> float:
         return 0.0
     if around.release == "OnTerminal":
         return active_until_s(member.pod, around.release) or 0.0
-    occupant = read_occupant(member.pod) if around.starts_late else None
-    if occupant is None or occupant.until_s is None:
+    occupant = read_occupant(member.pod, around.max_wait_s) if around.starts_late else None
+    if occupant is None or isinstance(occupant, str) or occupant.until_s is None:
         return 0.0
     return occupant.until_s if is_of_reservation(occupant, workload) else 0.0

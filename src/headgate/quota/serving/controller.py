@@ -55,6 +55,8 @@ _POD_DEFAULTS: Final = {LIMIT_RANGES: frozenset({"spec.limits"}), RUNTIME_CLASSE
 _POD_FIELDS: Final = frozenset(
     {
         "metadata.annotations",
+        "metadata.labels",
+        "metadata.ownerReferences",
         "metadata.deletionTimestamp",
         "metadata.deletionGracePeriodSeconds",
         "spec",
@@ -90,7 +92,12 @@ _REPORTS: Final = _Reports()
 class Quota(Controller):
     name = "quota"
 
-    def __init__(self, settings: Settings, metrics: QuotaMetrics | None = None) -> None:
+    def __init__(
+        self, settings: Settings, metrics: QuotaMetrics | None = None, warn: Callable[[str], None] = lambda text: None
+    ) -> None:
+        """``warn``: told once of each way in which reservations of pods cannot be true."""
+        self._warn: Final = warn
+        self._warned: Final[set[str]] = set()
         self._engine: Final = Engine(settings)
         self._watches_pods: Final = settings.starts_after_terminating
         self._census: Final = Census()
@@ -153,12 +160,23 @@ class Quota(Controller):
         if resource == WORKLOADS:
             return self._seen(obj, now_s, told=True)
         if resource == PODS:
-            return [Wake(_CYCLE)] if self._engine.pod_applied(obj) else []
+            is_other = self._engine.pod_applied(obj)
+            self._warn_of_ignored()
+            return [Wake(_CYCLE)] if is_other else []
         if resource in (CLUSTER_QUEUES, LOCAL_QUEUES):
             self._queues[_place(resource, _key(obj))] = obj
         asked = self._applied[resource](obj, now_s)
         guarded = [Wake(self._guards.put(resource, obj))] if resource in GUARDED else []
         return [*self._later(asked), *self._reported(resource, _key(obj)), *guarded, *self._unused(), Wake(_CYCLE)]
+
+    def _warn_of_ignored(self) -> None:
+        ignored = self._engine.book.occupancy.ignored
+        if len(ignored) == len(self._warned):
+            return
+        for why, pod in ignored.items():
+            if why not in self._warned:
+                self._warned.add(why)
+                self._warn(f"the annotation {names.QUOTA_RESERVATION} of pod {pod} is ignored: {why}")
 
     def removed(self, resource: Resource, namespace: str, name: str, uid: str, now_s: float) -> Iterable[Wake]:
         key = f"{namespace}/{name}" if namespace else name

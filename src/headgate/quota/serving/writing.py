@@ -20,6 +20,7 @@ from headgate.owners.families.pods import about
 from headgate.quota import effects, names
 from headgate.quota.evictions import reason_with_cause, with_eviction
 from headgate.quota.kinds.names import STORED
+from headgate.quota.occupancy import ENDINGS
 from headgate.quota.workload import Admission, CheckState
 
 Object = dict[str, Any]
@@ -109,7 +110,7 @@ class _Draft:
             self._set(type_, True, names.QUOTA_RELEASED_EARLY, waits_for)
             self._tell("Normal", type_, waits_for)
         elif conditions.is_true(self._conditions, type_):
-            self._set(type_, False, names.TERMINATING_PODS_LEFT, "No terminating pod is waited for")
+            self._set(type_, False, *ENDINGS["fits"])
 
     def _evict(self, effect: effects.Evict) -> None:
         reason = reason_with_cause(effect.reason, effect.cause)

@@ -87,7 +87,7 @@ def test_the_condition_and_events_say_what_is_waited_for() -> None:
     shown = condition(world, "high", WAITS)
     assert (shown["status"], shown["reason"]) == ("True", "QuotaReleasedEarly")
     assert "1 terminating pod(s)" in shown["message"]
-    assert "ns/low is the first of them, overdue at 20" in shown["message"]
+    assert ", such as ns/low (waited for until 20" in shown["message"]
     told = [each for each in world.emitted if each.reason == WAITS]
     assert {each.about["kind"] for each in told} == {"Workload", "Pod"}
     world.advance(70)
@@ -324,7 +324,13 @@ def test_a_pod_of_a_namespace_without_the_queue_holds_nobody_back() -> None:
     text = msgspec.json.encode({**stamp, "reservedAt": "2026-01-01T00:00:00Z"}).decode()
     container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}
     pod = {
-        "metadata": {"name": "forged", "annotations": {"headgate.dev/quota-reservation": text}},
+        "metadata": {
+            "name": "forged",
+            "annotations": {"headgate.dev/quota-reservation": text},
+            "ownerReferences": [
+                {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "u-j", "controller": True}
+            ],
+        },
         "spec": {"containers": [container], "terminationGracePeriodSeconds": 3600},
     }
     path = "/api/v1/namespaces/others/pods"
