@@ -50,23 +50,34 @@ async def explain_pod(access: Access, namespace: str, name: str, served: tuple[s
             quota = await perform(transport, survey_quota(namespace, now_s))
             workloads = await perform(transport, inquire_pod(pod, quota, now_s))
         if alone.state != "waiting":
-            return PodAccount(_with_gate(alone, workloads), workloads, None, quota)
+            return PodAccount(with_gate(alone, workloads), workloads, None, quota)
         found = await perform(transport, survey(served))
         about = explain(pod, None if found.is_blind else found.queues, requests, gates, served)
-        return PodAccount(_with_gate(about, workloads), workloads, found, quota)
+        return PodAccount(with_gate(about, workloads), workloads, found, quota)
 
 
 def _is_in_kueue(pod: Wire) -> bool:
     return ADMISSION_GATE in gate_names(pod) or (pod["metadata"].get("labels") or {}).get(MANAGED) == "true"
 
 
-def _with_gate(about: Explanation, workloads: PodInquiry) -> Explanation:
-    """Kueue's gate is not a stranger's: it comes off with the admission of a Workload."""
+def with_gate(about: Explanation, workloads: PodInquiry) -> Explanation:
+    """Kueue's gate is not a stranger's: it comes off with the admission of a Workload, or after that, when the Workload
+    waits for terminating pods no longer."""
     if not any(hold.name == ADMISSION_GATE for hold in about.holds):
         return about
     keys = ", ".join(f"{each.namespace}/{each.name}" for each in workloads.accounts)
     text = f"comes off when {f'Workload {keys}' if keys else 'its Workload'} is admitted"
     steps: tuple[str, ...] = (f"Workload {keys} has to be admitted: see below",)
+    awaited = "the admission of its Workload"
+    late = [each for each in workloads.accounts if each.state == "waitingtostart"]
+    if late and len(late) == len(workloads.accounts):
+        text = f"comes off when Workload {keys}, which is admitted, waits for terminating pods no longer"
+        steps = tuple(dict.fromkeys(step for each in late for step in each.next))
+        awaited = "terminating pods to leave (its Workload is admitted)"
+    elif workloads.accounts and all(each.state == "admitted" for each in workloads.accounts):
+        text = f"comes off when Workload {keys}, which is admitted, has a place for it that no terminating pod uses"
+        steps = ("a terminating pod of its group has to leave, or a controller of jobs has to run",)
+        awaited = "a place in its Workload (which is admitted)"
     if workloads.absence is not None and workloads.absence.state == "unknown":
         text, steps = f"{text}; {'; '.join((workloads.absence.summary, *workloads.absence.facts))}", ()
     elif workloads.absence is not None:
@@ -76,9 +87,9 @@ def _with_gate(about: Explanation, workloads: PodInquiry) -> Explanation:
     )
     lifted = f"has to lift {ADMISSION_GATE}"
     following = tuple(step for each in about.next for step in (steps if each.endswith(lifted) else (each,)))
-    summary = "it waits for the admission of its Workload" if about.state == "foreign" else about.summary
+    summary = f"it waits for {awaited}" if about.state == "foreign" else about.summary
     if all(hold.name == ADMISSION_GATE for hold in about.holds if hold.kind == "gate"):
-        summary = summary.replace(AWAITED["gate"], "the admission of its Workload")
+        summary = summary.replace(AWAITED["gate"], awaited)
     return msgspec.structs.replace(about, summary=summary, holds=holds, next=following)
 
 

@@ -81,7 +81,8 @@ def command(
     """Print the Workloads of a namespace: whose they are, their queues, how far they are, and their place in line.
 
     POSITION IN QUEUE counts those of the same LocalQueue that come before, so 0 is next. It is worked out from lists of
-    Workloads and queues, by the engine that gives quota; that need not run, and may be Kueue's own.
+    Workloads and queues, by the engine that gives quota; that need not run, and may be Kueue's own. WAITINGTOSTART is
+    admitted, and its pods do not run before terminating pods have left. EXEC TIME counts from when pods may run.
 
     With --gated: jobs and pods that kueue.x-k8s.io/scheduling-gated-by keeps from having a Workload at all, which no
     list of queues shows, and Workloads that kueue.x-k8s.io/admission-gated-by keeps from quota.
@@ -154,19 +155,19 @@ def _print(found: QuotaSurvey, chosen: list[Row], namespace: str, output: str) -
     if chosen:
         now_s = time.time()
         head = (*(() if namespace else ("NAMESPACE",)), *_COLUMNS, *(_WIDE if output == "wide" else ()))
-        print_table([head, *(_cells(found, row, now_s, not namespace, output == "wide") for row in chosen)])
+        print_table([head, *(cells_of(found, row, now_s, not namespace, output == "wide") for row in chosen)])
     else:
         _say_nothing_found("Workload", namespace)
     if found.gaps:
         click.echo(footer_of(found.gaps, found.revision), err=True)
 
 
-def _cells(found: QuotaSurvey, row: Row, now_s: float, everywhere: bool, wide: bool) -> tuple[str, ...]:
+def cells_of(found: QuotaSurvey, row: Row, now_s: float, everywhere: bool, wide: bool) -> tuple[str, ...]:
     """What cannot be known for want of a right is a question mark."""
     unplaced = "?" if row.state == "pending" and not found.knows_places else ""
     names = [each.name for each in row.owners]
     more = len(names) - _MOST_OWNERS
-    ran_s = None if row.admitted_s is None else (row.finished_s or now_s) - row.admitted_s
+    ran_s = None if row.started_s is None else (row.finished_s or now_s) - row.started_s
     cells = (
         row.name,
         ", ".join(dict.fromkeys(each.type for each in row.owners)),

@@ -177,10 +177,11 @@ def _told(about: Account, workload: Workload, found: Explanation, remedy: Remedy
     if about.state == "evicted":
         step = "its pods have to end, and its job has to be suspended; then its quota is free"
         return f"it was told to go{because}, and holds its quota until it has: {message}", [step]
-    if about.state == "admitted" and workload.has(names.WAITING_FOR_TERMINATING_PODS):
+    if about.state == "waitingtostart":
         shown = workload.conditions[names.WAITING_FOR_TERMINATING_PODS]
         step = (
-            "the terminating pods have to end; three seconds after its deletion timestamp a pod is waited for no more"
+            "the terminating pods have to end, or quota has to grow; three seconds after its deletion timestamp a pod "
+            "is waited for no more, and no longer than --max-wait-for-terminating-pods after it was told to end"
         )
         said = f"it is admitted by ClusterQueue {about.cluster_queue}, and its pods do not start yet: {shown.message}"
         return said, [step]

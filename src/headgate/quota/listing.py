@@ -15,12 +15,14 @@ import msgspec
 from headgate.kube.references import group_kind_of, owner_references
 from headgate.quota import names
 from headgate.quota.engine import Engine
+from headgate.quota.readiness import started_s
 from headgate.quota.workload import Workload, read_workload
 
 Wire = Mapping[str, Any]
-State = Literal["pending", "quotareserved", "admitted", "finished"]
+State = Literal["pending", "quotareserved", "waitingtostart", "admitted", "finished"]
 
-STATES: Final[tuple[State, ...]] = ("pending", "quotareserved", "admitted", "finished")
+STATES: Final[tuple[State, ...]] = ("pending", "quotareserved", "waitingtostart", "admitted", "finished")
+"""In the order of a workload's life. ``waitingtostart``: admitted, and its pods wait for terminating pods."""
 
 
 class Owner(msgspec.Struct, frozen=True):
@@ -32,7 +34,8 @@ class Owner(msgspec.Struct, frozen=True):
 
 class Row(msgspec.Struct, frozen=True, omit_defaults=True):
     """``position``: how many of its LocalQueue come before it, ``place``: how many of its ClusterQueue; None if it
-    stands in no line. ``reason``: of the condition that keeps it from the next state. Moments are in seconds."""
+    stands in no line. ``reason``: of the condition that keeps it from the next state. ``started_s``: since when its
+    pods may run. Moments are in seconds."""
 
     namespace: str
     name: str
@@ -48,6 +51,7 @@ class Row(msgspec.Struct, frozen=True, omit_defaults=True):
     created_s: float = 0.0
     admitted_s: float | None = None
     finished_s: float | None = None
+    started_s: float | None = None
 
 
 class Places:
@@ -82,7 +86,7 @@ def state_of(workload: Workload) -> State:
     if workload.is_finished:
         return "finished"
     if workload.has(names.ADMITTED):
-        return "admitted"
+        return "waitingtostart" if workload.has(names.WAITING_FOR_TERMINATING_PODS) else "admitted"
     return "quotareserved" if workload.has(names.QUOTA_RESERVED) else "pending"
 
 
@@ -119,12 +123,14 @@ def _row(engine: Engine, wire: Wire, places: Places | None) -> Row:
         read.created_s,
         admitted.since_s if admitted is not None and admitted.is_true else None,
         finished.since_s if finished is not None and finished.is_true else None,
+        started_s(read),
     )
 
 
 _TELLING: Final[Mapping[State, str]] = {
     "pending": names.QUOTA_RESERVED,
     "quotareserved": names.ADMITTED,
+    "waitingtostart": names.WAITING_FOR_TERMINATING_PODS,
     "finished": names.FINISHED,
 }
 

@@ -70,6 +70,14 @@ def execution_deadline(workload: Workload) -> Deadline | None:
     return Deadline(names.MAXIMUM_EXECUTION_TIME_EXCEEDED, _started_s(workload, admitted) + left_s)
 
 
+def started_s(workload: Workload) -> float | None:
+    """Since when the pods of an admitted workload may run; None if they may not."""
+    admitted = workload.conditions.get(names.ADMITTED)
+    if admitted is None or not admitted.is_true or workload.has(names.WAITING_FOR_TERMINATING_PODS):
+        return None
+    return _started_s(workload, admitted)
+
+
 def _started_s(workload: Workload, admitted: Condition) -> float:
     """Since when its pods may run: since its admission, or since it waited no longer for terminating pods."""
     waited = workload.conditions.get(names.WAITING_FOR_TERMINATING_PODS)

@@ -321,7 +321,7 @@ def test_a_pod_of_a_namespace_without_the_queue_holds_nobody_back() -> None:
     world = a_world(cpu=1, kubelet=SilentKubelet, **PREEMPTION)
     assert world.server.post("/api/v1/namespaces", {"metadata": {"name": "others"}}).status == 201
     stamp = {"workload": "x", "clusterQueue": "cq", "localQueue": "lq", "flavors": {"cpu": "default"}}
-    text = msgspec.json.encode({**stamp, "reservedAt": "2026-01-01T00:00:00Z"}).decode()
+    text = msgspec.json.encode({**stamp, "reservedAt": "2020-01-01T00:00:00Z"}).decode()
     container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}
     pod = {
         "metadata": {
