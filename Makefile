@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 LOCKED := requirements/dev.txt requirements/runtime.txt
 # More workers than cores: the suites with real servers mostly wait. A file is one worker's, so that its servers start
 # once, and files that take long start first (tests/harness/tiers.py).
-WORKERS ?= 4
+WORKERS ?= 3
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 N ?= 20
 SEED ?= 1

@@ -36,7 +36,7 @@ _PROPERTY_SETTINGS: Final = "_hypothesis_internal_use_settings"  # where hypothe
 
 # How long an example takes depends on how busy the machine is, so there is no deadline.
 settings.register_profile(LANDING, deadline=None, derandomize=True, database=None, print_blob=True)
-settings.register_profile(FULL, deadline=None, print_blob=True)
+settings.register_profile(FULL, deadline=None, derandomize=False, print_blob=True)  # also where CI is set
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
