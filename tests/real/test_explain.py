@@ -135,9 +135,7 @@ def test_a_missing_queue_a_short_gang_and_others_are_told_plainly(server: Server
     assert "  queue nowhere (QueueNotFound): queue nowhere does not exist" in explained(server, "homeless")
     assert "  group pair (NotEnoughTasks): its PodGroup pair has 1 pods and needs 2" in explained(server, "alone")
     assert explained(server, "running")[0] == "pod teams/running: it is on node node-1 (Pending): nothing holds it"
-    assert explained(server, "strange")[0].startswith(
-        "pod teams/strange: it is none of ours: its scheduler is default-"
-    )
+    assert explained(server, "strange")[0].startswith("pod teams/strange: its scheduler is default-")
     code, _, complaint = asked(server, "explain", "pod/absent", "-n", NAMESPACE)
     assert (code, complaint) == (1, f"headgate explain: there is no pod absent in namespace {NAMESPACE}\n")
     code, _, complaint = asked(server, "explain", "pod", "")

@@ -25,6 +25,13 @@ _GROUP_WHYS: Final = frozenset({Why.NO_GROUP, Why.GANG_SHORT, Why.NOT_INQUEUE})
 _IN_LINE: Final = frozenset({Why.FULL, Why.WAITING_TURN})
 _WITHOUT_A_NODE: Final = (conditions.UNSCHEDULABLE, conditions.WAITING_FOR_TERMINATING_PODS)
 """Reasons of pods that were tried: one that did not opt in gives its share back meanwhile."""
+_OF_PLUGINS: Final = (
+    conditions.UNSCHEDULABLE,
+    conditions.SCHEDULER_ERROR,
+    conditions.WAITING_ON_PERMIT,
+    conditions.WAITING_ON_PRE_BIND,
+)
+"""Reasons of pods that a plugin may hold after PreEnqueue; the message says whether one does."""
 AWAITED: Final = {
     "gate": "somebody else's gate",
     "queue": "its queue",
@@ -145,7 +152,10 @@ def _state(metadata: Wire, spec: Wire, status: Wire, scheduler: str, served: Col
     if node:
         return "placed", f"it is on node {node} ({phase}): nothing holds it"
     if scheduler not in served:
-        return "foreign", f"it is none of ours: its scheduler is {scheduler}, and queues are for {', '.join(served)}"
+        return (
+            "foreign",
+            f"its scheduler is {scheduler}, which does not go by queues; queues are for {', '.join(served)}",
+        )
     return "waiting", ""
 
 
@@ -187,13 +197,28 @@ def _scheduled(pod: Wire) -> Wire:
 def _plugin_hold(scheduled: Wire) -> tuple[Hold, str] | None:
     """A PreEnqueue plugin that does not let the pod be tried, or that fails on it, as the scheduler said."""
     reason = scheduled.get("reason") or ""
-    found = conditions.held_by(reason, scheduled.get("message") or "")
+    message = scheduled.get("message") or ""
+    found = conditions.held_by(reason, message)
+    if found is None:
+        return _refusal(reason, message)
+    plugin, words = found
+    step = f"what plugin {plugin} waits for has to happen"
+    if reason == conditions.SCHEDULER_ERROR:
+        step = f"plugin {plugin} fails on the pod: the plugin has to be mended, or the pod changed"
+    return Hold("plugin", plugin, words, why=reason), step
+
+
+def _refusal(reason: str, message: str) -> tuple[Hold, str] | None:
+    """A plugin of another point that rejects the pod, has it wait, or fails on it: no node is at fault."""
+    found = conditions.refused_by(message) if reason in _OF_PLUGINS else None
     if found is None:
         return None
     plugin, words = found
     step = f"what plugin {plugin} waits for has to happen"
     if reason == conditions.SCHEDULER_ERROR:
-        step = f"plugin {plugin} fails on the pod: the plugin has to be mended, or the pod changed"
+        step = (
+            f"it is tried again by itself; if plugin {plugin} goes on failing, it has to be mended or the pod changed"
+        )
     return Hold("plugin", plugin, words, why=reason), step
 
 
@@ -302,4 +327,6 @@ def _said(pod: Wire, about: Explanation, scheduled: Wire) -> tuple[Hold, str]:
         step = "it is tried again by itself"
         return Hold("scheduler", about.scheduler, message or reason, why=reason), step
     text = f"scheduler {about.scheduler} has said nothing about it yet"
-    return Hold("scheduler", about.scheduler, text), f"scheduler {about.scheduler} has to be at work"
+    return Hold(
+        "scheduler", about.scheduler, text
+    ), f"scheduler {about.scheduler} has to try it; if this stays so, look whether a scheduler of that name runs"

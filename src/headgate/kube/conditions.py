@@ -7,6 +7,7 @@ given, so that ``new is old`` tells a writer that there is nothing to write. ``n
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -23,13 +24,21 @@ PRE_ENQUEUE_REJECTED: Final = "PreEnqueueRejected"
 DISRUPTION_TARGET: Final = "DisruptionTarget"
 PREEMPTION_BY_SCHEDULER: Final = "PreemptionByScheduler"
 
-_HELD_BY: Final = 'PreEnqueue plugin "'
+WAITING_ON_PERMIT: Final = "WaitingOnPermit"
+"""A Permit plugin has the pod wait. Its node is kept for it: no autoscaler buys for this reason."""
+WAITING_ON_PRE_BIND: Final = "WaitingOnPreBind"
+"""A PreBind plugin waits for something before the pod is bound. Its node is kept for it."""
+_PRE_ENQUEUE: Final = "PreEnqueue"
+_HELD_BY: Final = f'{_PRE_ENQUEUE} plugin "'
+_NO_REASON: Final = "no reason given"
+# Of the points after PreEnqueue: as in held_message, and as a failure is told ('running PreFilter plugin "Name": ...').
+_NAMED: Final = re.compile(r'(?:running )?(?:\w+ )?plugin "([^"]+)"(?: \(\w+\))?: (.*)', re.DOTALL)
 _TIMES: Final = ("lastTransitionTime", "lastUpdateTime", "lastHeartbeatTime")
 
 
-def held_message(plugin: str, reason: str) -> str:
-    """What ``PodScheduled`` says of a pod that a PreEnqueue plugin holds, or fails to judge."""
-    return f'{_HELD_BY}{plugin}": {reason}'
+def held_message(plugin: str, reason: str, point: str = _PRE_ENQUEUE) -> str:
+    """What ``PodScheduled`` says of a pod that a plugin holds at an extension point, or fails to judge."""
+    return f'{point} plugin "{plugin}": {reason or _NO_REASON}'
 
 
 def held_by(reason: str, message: str) -> tuple[str, str] | None:
@@ -38,6 +47,13 @@ def held_by(reason: str, message: str) -> tuple[str, str] | None:
         return None
     plugin, _, words = message.removeprefix(_HELD_BY).partition('": ')
     return plugin, words
+
+
+def refused_by(message: str) -> tuple[str, str] | None:
+    """The plugin, and its own words, if the message of ``PodScheduled`` begins with the name of one, whatever the
+    extension point."""
+    found = _NAMED.fullmatch(message)
+    return None if found is None else (found[1], found[2])
 
 
 def find(conditions: Sequence[Condition] | None, type_: str) -> Condition | None:

@@ -284,6 +284,7 @@ class Attempts:
             self._reached(way, now_s)
             self._queue.done(way.queued)
             self._conditions.forget(uid)
+            self._bindings.written(way)
             return [*written, telling.scheduled(way.pod, way.node_name)]
         self._missed(way, ERROR, now_s)
         freed = self._forget(uid)
@@ -300,7 +301,8 @@ class Attempts:
             self._queue.fail(way.queued, (Rejection(_GATES, message, _UNGATED, expires=False),), now_s)
             self._queue.nominate(way.pod, "")
             return list(self._conditions.promised(way.queued.pod, ""))
-        return self._failed(way.queued, f"binding rejected: {message}", (), now_s)
+        by = f'running Bind plugin "{way.binder}": ' if way.binder else ""
+        return self._failed(way.queued, f"binding rejected: {by}{message}", (), now_s)
 
     # What the watch shows
 

@@ -8,12 +8,13 @@ before that could book it twice. What becomes of a pod that does not get there i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any, Final
 
 import msgspec
 
+from headgate.kube import conditions
 from headgate.scheduling import events, plugin_answers
 from headgate.scheduling.contract import Failed, Pending, Rejection, Releases, Wait
 from headgate.scheduling.effects import Bind, Effect, Prepare, Write
@@ -31,6 +32,8 @@ from headgate.scheduling.meters import (
     Watch,
 )
 from headgate.scheduling.metrics import Metrics
+from headgate.scheduling.plugin_answers import is_built_in
+from headgate.scheduling.plugin_guards import tell_failures
 from headgate.scheduling.pod import Pod
 from headgate.scheduling.profile import Team
 from headgate.scheduling.queued import Queued
@@ -70,6 +73,18 @@ class Way(msgspec.Struct, eq=False):
     stage: Stage = Stage.PERMIT
     holders: dict[str, float] = {}
     retries: int = 0
+    writes: list[tuple[str, tuple[Write, ...]]] = []
+    """What has to be written before the binding and is not yet, by plugin; the first is under way."""
+    binder: str = ""
+    """The plugin that binds the pod by a write of its own."""
+
+
+class Waiting(msgspec.Struct, frozen=True):
+    """What a pod with a node waits for: a plugin at an extension point. ``text``: what is known of it."""
+
+    point: str
+    plugin: str
+    text: str
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -84,16 +99,16 @@ Step = Effect | Failure
 
 
 class Bindings:
-    """``report`` is told of a plugin that fails where no pod can be failed any more."""
-
-    def __init__(self, metrics: Metrics, report: Callable[[str], None] = lambda problem: None) -> None:
+    def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
-        self._report = report
+        self._failures = metrics.plugin_failures
         self._watches: dict[str, Watch] = {}
         self._ways: dict[str, Way] = {}
         self._deadlines: Heap[str] = Heap()
         self._permitting: dict[str, None] = {}
         self._awaiting: ParkingLot[str, str] = ParkingLot()
+        self._newly_waiting: list[str] = []
+        self._unconfirmed: dict[str, str] = {}
 
     def __len__(self) -> int:
         return len(self._ways)
@@ -108,7 +123,7 @@ class Bindings:
     # Steps
 
     def begin(self, queued: Queued[Pod], team: Team, node_name: str, now_s: float) -> Iterator[Step]:
-        way = Way(queued, queued.pod, team, node_name, now_s, holders={})
+        way = Way(queued, queued.pod, team, node_name, now_s, holders={}, writes=[])
         self._ways[queued.uid] = way
         watch = self._watch(team)
         watch.begin()
@@ -120,18 +135,19 @@ class Bindings:
         for plugin in team.around["reserve"]:
             rejection = self._asked(plugin, "reserve", way)
             if isinstance(rejection, Rejection):
-                yield self._fail(way, rejection)
+                yield self._fail(way, rejection, RESERVE, plugin)
                 return
         for plugin in team.around["permit"]:
             found = self._asked(plugin, "permit", way)
             if isinstance(found, Rejection):
-                yield self._fail(way, found)
+                yield self._fail(way, found, PERMIT, plugin)
                 return
             if isinstance(found, Wait):
                 way.holders[plugin.name] = now_s + found.timeout_s
         if way.holders:
             self._permitting[way.pod.uid] = None
             self._deadlines.put(way.pod.uid, min(way.holders.values()))
+            self._newly_waiting.append(way.pod.uid)
         else:
             yield from self._prepare(way, now_s)
 
@@ -148,7 +164,7 @@ class Bindings:
                     continue
                 if rejection is not None:
                     self._metrics.waited_for_permit(UNSCHEDULABLE, now_s - way.since_s)
-                    yield self._fail(way, rejection)
+                    yield self._fail(way, rejection, PERMIT, plugin)
                     continue
                 del way.holders[plugin.name]
                 if not way.holders:
@@ -162,30 +178,43 @@ class Bindings:
             found = plugin_answers.released(plugin.released())
         except BaseException as broken:
             held = (uid for uid in self._permitting if plugin.name in self._ways[uid].holders)
-            return dict.fromkeys(held, _failed(plugin, "released", broken))
-        return {uid: _released(plugin, each) for uid, each in found.items()}
+            return dict.fromkeys(held, self._failed(plugin, "released", broken))
+        return {uid: self._release(plugin, each) for uid, each in found.items()}
+
+    def _release(self, plugin: Any, found: Any) -> Rejection | None:
+        try:
+            rejection = plugin_answers.rejection(found, plugin.name)
+        except BaseException as broken:
+            return self._failed(plugin, "released", broken)
+        self._tell_guards(plugin, rejection)
+        return rejection
 
     def _prepare(self, way: Way, now_s: float) -> Iterator[Step]:
-        writes: list[Write] = []
         for plugin in way.team.around["preBind"]:
             found = self._asked(plugin, "pre_bind", way)
             if isinstance(found, Rejection):
-                yield self._fail(way, found)
+                yield self._fail(way, found, PRE_BIND, plugin)
                 return
-            writes += found
-        if writes:
+            if found:
+                way.writes.append((plugin.name, tuple(found)))
+        yield from self._write_next(way, now_s)
+
+    def _write_next(self, way: Way, now_s: float) -> Iterator[Step]:
+        """One plugin's writes after the other's, so that the plugin is known whose write fails."""
+        if way.writes:
             way.stage = Stage.PREPARE
-            yield Prepare(way.pod, tuple(writes))
+            yield Prepare(way.pod, way.writes[0][1])
         else:
             yield from self._await(way, now_s)
 
     def prepared(self, way: Way, problem: str, now_s: float) -> Iterator[Step]:
         if way.stage is not Stage.PREPARE:
             return
+        plugin, _ = way.writes.pop(0)
         if problem:
-            yield self._fail(way, problem)
+            yield self._fail(way, _running(PRE_BIND, plugin, problem))
         else:
-            yield from self._await(way, now_s)
+            yield from self._write_next(way, now_s)
 
     def _await(self, way: Way, now_s: float) -> Iterator[Step]:
         """Those who began something before the binding say whether it is finished."""
@@ -193,16 +222,17 @@ class Bindings:
         way.stage = Stage.AWAIT
         for plugin in way.team.awaited:
             found = self._asked(plugin, "awaited", way)
-            timeout_s = _timeout(plugin) if isinstance(found, Pending) and is_first else 0.0
+            timeout_s = self._timeout(plugin) if isinstance(found, Pending) and is_first else 0.0
             if isinstance(timeout_s, Failed):
                 found = timeout_s
             elif isinstance(found, Pending):
                 self._awaiting.park(way.pod.uid, plugin.name, found.wakers, ())
                 if is_first:
                     self._deadlines.put(way.pod.uid, now_s + timeout_s)
+                    self._newly_waiting.append(way.pod.uid)
                 return
             if found is not None:
-                why = f'running PreBind plugin "{plugin.name}": {found}' if isinstance(found, str) else found
+                why = _running(PRE_BIND, plugin.name, found) if isinstance(found, str) else found
                 yield self._fail(way, why)
                 return
         self._stop_waiting(way.pod.uid)
@@ -216,6 +246,8 @@ class Bindings:
                 yield self._fail(way, found)
                 return
             if found is not None:
+                is_written = isinstance(found, Write) or found.instead is not None
+                way.binder = plugin.name if is_written else ""
                 yield found if isinstance(found, Bind) else Bind(way.pod, way.node_name, found)
                 return
         yield self._fail(way, "no Bind plugin of the profile takes this pod")
@@ -241,9 +273,43 @@ class Bindings:
             elif way.stage is Stage.PERMIT:
                 late = min(way.holders, key=lambda name: way.holders[name])
                 self._metrics.waited_for_permit(UNSCHEDULABLE, now_s - way.since_s)
-                yield self._fail(way, Rejection(late, "timed out waiting on permit"))
+                text = conditions.held_message(late, "timed out waiting on permit", PERMIT)
+                yield self._fail(way, Rejection(late, text))
             else:
-                yield self._fail(way, "timed out waiting for what was asked for before binding")
+                why = self._awaiting.why(way.pod.uid)
+                text = "timed out waiting for what was asked for before binding"
+                yield self._fail(way, text if why is None else _running(PRE_BIND, why.reason, text))
+
+    # What pods wait for
+
+    def newly_waiting(self) -> list[str]:
+        """Pods that wait for plugins since this was last asked; some may not any more."""
+        found, self._newly_waiting = self._newly_waiting, []
+        return found
+
+    def waiting(self, uid: str) -> Waiting | None:
+        """The plugin of others that the pod waits for, if it waits for one."""
+        way = self._ways.get(uid)
+        if way is None:
+            return None
+        if way.stage is Stage.PERMIT and way.holders:
+            first = min(way.holders, key=lambda name: way.holders[name])
+            wait_s = way.holders[first] - way.since_s
+            return Waiting(PERMIT, first, f"the pod waits on permit for node {way.node_name}, for {wait_s:g} s at most")
+        why = self._awaiting.why(uid) if way.stage is Stage.AWAIT else None
+        if why is None or any(each.name == why.reason and is_built_in(each) for each in way.team.awaited):
+            return None
+        return Waiting(PRE_BIND, why.reason, f"waits for what it asked for before the pod is bound to {way.node_name}")
+
+    def written(self, way: Way) -> None:
+        """What a Bind plugin wrote in place of a binding is accepted: whether that binds the pod, the API will show."""
+        if way.binder:
+            self._unconfirmed[way.pod.uid] = way.binder
+            self._newly_waiting.append(way.pod.uid)
+
+    def take_unconfirmed(self, uid: str) -> str:
+        """The plugin whose write was to bind the pod; told once."""
+        return self._unconfirmed.pop(uid, "")
 
     # Ends
 
@@ -273,14 +339,19 @@ class Bindings:
         if arrived:
             return [write for plugin in way.team.around["postBind"] for write in self._written(plugin, way)]
         for plugin in reversed(way.team.around["reserve"]):
-            self._tell_failure(self._asked(plugin, "unreserve", way), way)
+            self._asked(plugin, "unreserve", way)
         return ()
 
-    def _fail(self, way: Way, why: Rejection | str) -> Failure:
+    def _fail(self, way: Way, why: Rejection | str, point: str = "", plugin: Any = None) -> Failure:
+        """``plugin`` rejected the pod at ``point``. If it is not built in, the message names it."""
         self.end(way, arrived=False)
         if isinstance(why, str):
             return Failure(way, why)
-        return Failure(way, why.reason, () if isinstance(why, Failed) else (why,))
+        if isinstance(why, Failed):
+            return Failure(way, why.reason)
+        is_named = plugin is not None and not is_built_in(plugin)
+        message = conditions.held_message(plugin.name, why.reason, point) if is_named else why.reason
+        return Failure(way, message, (why,))
 
     def _drop(self, way: Way) -> None:
         self._ways.pop(way.pod.uid, None)
@@ -307,22 +378,37 @@ class Bindings:
         status = SUCCESS
         try:
             found = getattr(plugin, method)(way.pod, way.node_name)
-            if not plugin_answers.is_built_in(plugin):
+            if not is_built_in(plugin):
                 found = _checked(plugin.name, method, found, way)
+                self._tell_guards(plugin, found)
         except BaseException as broken:
-            found, status = _failed(plugin, method, broken), ERROR
+            found, status = self._failed(plugin, method, broken, f"pod {way.pod.key}"), ERROR
         if began_s is not None:
             meter.end(began_s, UNSCHEDULABLE if isinstance(found, Rejection) and status is SUCCESS else status)
         return found
 
     def _written(self, plugin: Any, way: Way) -> Iterable[Write]:
         found = self._asked(plugin, "post_bind", way)
-        self._tell_failure(found, way)
         return () if isinstance(found, Rejection) else found
 
-    def _tell_failure(self, found: Any, way: Way) -> None:
-        if isinstance(found, Failed):
-            self._report(f"pod {way.pod.namespace}/{way.pod.name}: {found.reason}")
+    def _tell_guards(self, plugin: Any, found: Any) -> None:
+        if isinstance(found, Rejection | Pending):
+            tell_failures(found.wakers, lambda error: self._failures.failed(plugin, "matches of a guard", error))
+
+    def _timeout(self, plugin: Any) -> float | Failed:
+        try:
+            return plugin_answers.seconds(plugin.timeout_s, "timeout_s")
+        except BaseException as broken:
+            return self._failed(plugin, "timeout_s", broken)
+
+    def _failed(self, plugin: Any, method: str, broken: BaseException, about: str = "") -> Failed:
+        """The log is told here, the pod by the answer, if there is still a pod to be told."""
+        self._failures.failed(plugin, method, broken, about)
+        return Failed(plugin.name, f'running plugin "{plugin.name}" ({method}): {plugin_answers.described(broken)}')
+
+
+def _running(point: str, plugin: str, problem: str) -> str:
+    return f'running {point} plugin "{plugin}": {problem or "no reason given"}'
 
 
 def _checked(plugin: str, method: str, found: Any, way: Way) -> Any:
@@ -341,21 +427,3 @@ def _checked(plugin: str, method: str, found: Any, way: Way) -> Any:
             return plugin_answers.bound(found, way.pod, way.node_name)
         case _:
             return plugin_answers.writes(found)
-
-
-def _released(plugin: Any, found: Any) -> Rejection | None:
-    try:
-        return plugin_answers.rejection(found, plugin.name)
-    except BaseException as broken:
-        return _failed(plugin, "released", broken)
-
-
-def _timeout(plugin: Any) -> float | Failed:
-    try:
-        return plugin_answers.seconds(plugin.timeout_s, "timeout_s")
-    except BaseException as broken:
-        return _failed(plugin, "timeout_s", broken)
-
-
-def _failed(plugin: Any, method: str, broken: BaseException) -> Failed:
-    return Failed(plugin.name, f'running plugin "{plugin.name}" ({method}): {plugin_answers.described(broken)}')

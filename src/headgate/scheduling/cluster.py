@@ -15,6 +15,7 @@ from headgate.scheduling import plugin_answers
 from headgate.scheduling.budgets import Budgets
 from headgate.scheduling.events import Event
 from headgate.scheduling.leaving import Leaving
+from headgate.scheduling.meters import ERROR, SUCCESS, Watch
 from headgate.scheduling.namespaces import Namespaces
 from headgate.scheduling.nodes import NodeMatrix
 from headgate.scheduling.preemptions import Preemptions
@@ -43,11 +44,11 @@ class Cluster:
         capacity: int = 64,
         spared: Collection[str] = (),
         waiting: Collection[str] = (),
-        report: Callable[[str], None] = lambda problem: None,
+        watch: Watch | None = None,
     ) -> None:
         """Pods with a label in ``spared``, and pods of the schedulers in ``waiting``, are no shortage while room is
-        being left (``leaving.py``)."""
-        self._report = report
+        being left (``leaving.py``). ``watch`` times plugins that are told about objects."""
+        self._watch = watch or Watch()
         self.matrix = NodeMatrix(capacity)
         self.namespaces = Namespaces()
         self.budgets = Budgets()
@@ -90,22 +91,27 @@ class Cluster:
 
     def applied(self, resource: Resource, wire: Object) -> list[Event]:
         """An object is new, or changed."""
-        return self._told(resource, lambda part: part.applied(resource, wire))
+        return self._told(resource, "applied", lambda part: part.applied(resource, wire))
 
     def removed(self, resource: Resource, namespace: str, name: str) -> list[Event]:
-        return self._told(resource, lambda part: part.removed(resource, namespace, name))
+        return self._told(resource, "removed", lambda part: part.removed(resource, namespace, name))
 
-    def _told(self, resource: Resource, tell: Callable[[Part], Iterable[Event]]) -> list[Event]:
+    def _told(self, resource: Resource, method: str, tell: Callable[[Part], Iterable[Event]]) -> list[Event]:
         """A plugin that raises, or returns something else than events, keeps the other parts from nothing."""
         found: list[Event] = []
+        part: Any
         for part in self._listeners[resource]:
             if plugin_answers.is_built_in(part):
                 found += tell(part)
                 continue
+            meter = self._watch.meter(part.name, method)
+            began_s = meter.begin()
+            status = SUCCESS
             try:
                 found += plugin_answers.happened(tell(part))
             except BaseException as broken:
-                name = getattr(part, "name", type(part).__name__)
-                told = plugin_answers.described(broken)
-                self._report(f"plugin {name} failed on a change of {resource.plural}: {told}")
+                status = ERROR
+                self._watch.failures.failed(part, method, broken, f"a change of {resource.plural}")
+            if began_s is not None:
+                meter.end(began_s, status)
         return found

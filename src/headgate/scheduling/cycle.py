@@ -37,6 +37,7 @@ from headgate.scheduling.guards import AsksOtherwise
 from headgate.scheduling.labels import Mask
 from headgate.scheduling.meters import ERROR, POST_FILTER, SUCCESS, UNSCHEDULABLE, Watch
 from headgate.scheduling.nodes import NodeIndex, NodeMatrix
+from headgate.scheduling.plugin_guards import tell_failures
 from headgate.scheduling.pod import Pod
 from headgate.scheduling.promised import PromisedRoom, Promises, signature
 from headgate.scheduling.question import (
@@ -113,6 +114,7 @@ class Cycle:
             try:
                 outcome = wait(outcome) or self._look_for_a_way_out(pod, outcome)
             except BaseException as broken:
+                self.tell_failure(broken, pod)
                 outcome = unplaced_by_error(broken)
         self._watch.end()
         return outcome
@@ -136,6 +138,7 @@ class Cycle:
             if not isinstance(broken, PluginFailed):
                 # Whatever else a plugin breaks must not stop the pods that it has nothing to do with.
                 self._standings = OrderedDict((key, each) for key, each in self._standings.items() if each is not found)
+            self.tell_failure(broken, pod)
             return unplaced_by_error(broken)
 
     def _key(self, pod: Pod) -> Hashable:
@@ -341,9 +344,19 @@ class Cycle:
         if plugin_answers.is_built_in(plugin):
             return plugin.wakers(shape)
         try:
-            return plugin_answers.wakers(plugin.wakers(shape))
+            found = plugin_answers.wakers(plugin.wakers(shape))
+            tell_failures(found, lambda error: self._watch.failures.failed(plugin, "matches of a guard", error))
+            return found
         except BaseException as broken:
             raise PluginFailed(name, "wakers", broken) from broken
+
+    def tell_failure(self, broken: BaseException, pod: Pod) -> None:
+        """To the log."""
+        about = f"pod {pod.key}"
+        if isinstance(broken, PluginFailed):
+            self._watch.failures.failed(self._by_name.get(broken.plugin), broken.method, broken.cause, about)
+        else:
+            self._watch.failures.failed(None, "scheduling", broken, about)
 
     def _look_for_a_way_out(self, pod: Pod, unplaced: Unplaced) -> Unplaced:
         if not self.lineup.post_filters:
@@ -360,6 +373,7 @@ class Cycle:
                     raise plugin_answers.WrongAnswer(f"nominated {found.node_name!r}, which is not a node")
             except BaseException as broken:
                 found, status = str(PluginFailed(each.name, POST_FILTER, broken)), ERROR
+                self._watch.failures.failed(each, "post_filter", broken, f"pod {pod.key}")
             if began_s is not None:
                 meter.end(began_s, SUCCESS if isinstance(found, Nominated) else status)
             if isinstance(found, Nominated):

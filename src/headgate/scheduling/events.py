@@ -110,6 +110,8 @@ POD_UPDATE: Final = UNSCHEDULABLE_POD + UPDATE
 
 def named(resource: Resource) -> str:
     """What events about objects of any other kind are told by: ``foos.v1.example.com``."""
+    if not isinstance(resource, Resource):
+        raise TypeError(f"named takes a Resource, not {resource!r}")
     return ".".join(filter(None, (resource.plural, resource.version, resource.group)))
 
 

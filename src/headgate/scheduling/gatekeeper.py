@@ -13,6 +13,8 @@ from typing import Final
 from headgate.scheduling import events, plugin_answers
 from headgate.scheduling.contract import Failed, PreEnqueue, Rejection
 from headgate.scheduling.meters import ERROR, PRE_ENQUEUE, SUCCESS, Meter, Watch
+from headgate.scheduling.plugin_failures import PluginFailures
+from headgate.scheduling.plugin_guards import tell_failures
 from headgate.scheduling.podlike import PodLike
 
 _REFUSED: Final = "UnschedulableAndUnresolvable"
@@ -38,21 +40,24 @@ class Gatekeeper:
         watch.begin()
         rejection = None
         for plugin, meter in plugins:
-            rejection = _verdict(plugin, meter, pod)
+            rejection = _verdict(plugin, meter, pod, watch.failures)
             if rejection is not None:
                 break
         watch.end()
         return rejection
 
 
-def _verdict(plugin: PreEnqueue, meter: Meter, pod: PodLike) -> Rejection | None:
+def _verdict(plugin: PreEnqueue, meter: Meter, pod: PodLike, failures: PluginFailures) -> Rejection | None:
     began_s = meter.begin()
     try:
         rejection = plugin.pre_enqueue(pod)
         if not plugin_answers.is_built_in(plugin):
             rejection = plugin_answers.rejection(rejection, plugin.name)
+            if rejection is not None:
+                tell_failures(rejection.wakers, lambda error: failures.failed(plugin, "matches of a guard", error))
         status = SUCCESS if rejection is None else _REFUSED
     except BaseException as error:
+        failures.failed(plugin, "pre_enqueue", error, f"pod {pod.namespace}/{pod.name}")
         # Its own change may mend it; so may time, if the plugin was at fault.
         rejection = Failed(plugin.name, plugin_answers.described(error), events.own_update())
         status = ERROR

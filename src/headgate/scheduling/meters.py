@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final, Protocol
 
+from headgate.scheduling.plugin_failures import PluginFailures
+
 Clock = Callable[[], float]
 
 SUCCESS: Final = "Success"
@@ -68,9 +70,17 @@ class Meter:
 
 
 class Watch:
-    """The meters of one profile. ``every``: one attempt out of so many is timed."""
+    """The meters of one profile. ``every``: one attempt out of so many is timed. ``failures``: of its plugins."""
 
-    def __init__(self, profile: str = "", clock: Clock | None = None, record: Record | None = None, every: int = 10):
+    def __init__(
+        self,
+        profile: str = "",
+        clock: Clock | None = None,
+        record: Record | None = None,
+        every: int = 10,
+        failures: PluginFailures | None = None,
+    ) -> None:
+        self.failures = PluginFailures() if failures is None else failures
         self.profile = profile
         self.is_timing = False
         self.now_s: Clock = clock or no_time

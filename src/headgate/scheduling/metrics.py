@@ -17,6 +17,7 @@ from headgate.scheduling import gate_waits, queue_metrics, slow_calls
 from headgate.scheduling.configuration.registry import BUILT_IN, QUEUE_PLUGINS
 from headgate.scheduling.gate_waits import GateWaits
 from headgate.scheduling.meters import FILTER, POST_FILTER, PRE_FILTER, PRE_SCORE, SCORE, Clock, Watch, no_time
+from headgate.scheduling.plugin_failures import PluginFailures
 from headgate.scheduling.slow_calls import SlowCalls
 
 SCHEDULED: Final = "scheduled"
@@ -73,6 +74,7 @@ class Metrics:
         self.gates = GateWaits(day=day)
         self.queues = queue_metrics.QueueMetrics()
         self.slow_calls = SlowCalls()
+        self.plugin_failures = PluginFailures()
         self.clock: Clock = clock or no_time
         self._timer = clock
         self._every = every
@@ -127,7 +129,7 @@ class Metrics:
 
     def watch(self, profile: str) -> Watch:
         """New meters for plugins of a profile: one watch per loop, since each times one round in so many of its own."""
-        made = Watch(profile, self._timer, self, self._every)
+        made = Watch(profile, self._timer, self, self._every, self.plugin_failures)
         self._watches.append(made)
         return made
 

@@ -10,7 +10,7 @@ Who fits where is asked in ``scheduling/cycle.py``.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Final, NewType
+from typing import Final, NewType, TypeVar
 
 import msgspec
 import numpy as np
@@ -27,6 +27,7 @@ from headgate.scheduling.pod import Pod
 from headgate.scheduling.ports import PortIndex
 from headgate.scheduling.volume_use import VolumeUse
 
+T = TypeVar("T", bound=np.generic)
 NodeIndex = NewType("NodeIndex", int)
 """A row. Rows of nodes that are gone are used again."""
 
@@ -42,9 +43,13 @@ class NodeMatrix:
         self.terms = CarriedTerms()
         self.volumes = VolumeUse()
         self.log: ChangeLog[Change] = ChangeLog()
-        self.is_node: NDArray[np.bool_] = np.zeros(capacity, np.bool_)
-        self.unschedulable: NDArray[np.bool_] = np.zeros(capacity, np.bool_)
-        self.taint_set: NDArray[np.int32] = np.zeros(capacity, np.int32)
+        # Plugins of others see these as views that cannot be written to: one that did would stop every pod.
+        self._is_node: NDArray[np.bool_] = np.zeros(capacity, np.bool_)
+        self._unschedulable: NDArray[np.bool_] = np.zeros(capacity, np.bool_)
+        self._taint_set: NDArray[np.int32] = np.zeros(capacity, np.int32)
+        self.is_node = _read_only(self._is_node)
+        self.unschedulable = _read_only(self._unschedulable)
+        self.taint_set = _read_only(self._taint_set)
         """Per row the number of its set of taints in ``taint_sets``: nodes share few of them."""
         self.taint_sets: list[Taints] = [()]
         self.size = 0
@@ -153,8 +158,8 @@ class NodeMatrix:
             return row
         self._nodes[row] = node
         self.columns.set_allocatable(row, node.allocatable)
-        self.unschedulable[row] = node.unschedulable
-        self.taint_set[row] = self._number_of(node.taints)
+        self._unschedulable[row] = node.unschedulable
+        self._taint_set[row] = self._number_of(node.taints)
         self.labels.set(row, node.name, node.labels)
         self.images.set(row, node.images)
         relabels = old is None or old.labels != node.labels or old.taints != node.taints
@@ -181,7 +186,7 @@ class NodeMatrix:
             self._stray(pod)
         del self._row_of[name]
         self._nodes[row] = None
-        self.is_node[row] = False
+        self._is_node[row] = False
         self.columns.clear(row)
         self.labels.remove(row)
         self.images.remove(row)
@@ -196,7 +201,7 @@ class NodeMatrix:
             if self.size > self.capacity:
                 self._grow(2 * self.capacity)
         self._row_of[node.name] = row
-        self.is_node[row] = True
+        self._is_node[row] = True
         self.layout += 1
         return row
 
@@ -204,9 +209,12 @@ class NodeMatrix:
         more = capacity - self.capacity
         self.columns.grow(capacity)
         self.labels.grow(capacity)
-        self.is_node = np.append(self.is_node, np.zeros(more, np.bool_))
-        self.unschedulable = np.append(self.unschedulable, np.zeros(more, np.bool_))
-        self.taint_set = np.append(self.taint_set, np.zeros(more, np.int32))
+        self._is_node = np.append(self._is_node, np.zeros(more, np.bool_))
+        self._unschedulable = np.append(self._unschedulable, np.zeros(more, np.bool_))
+        self._taint_set = np.append(self._taint_set, np.zeros(more, np.int32))
+        self.is_node = _read_only(self._is_node)
+        self.unschedulable = _read_only(self._unschedulable)
+        self.taint_set = _read_only(self._taint_set)
         self.moves += [0] * more
         self._nodes += [None] * more
         self._pods_on += [{} for _ in range(more)]
@@ -319,3 +327,10 @@ class NodeMatrix:
         self._strays.setdefault(pod.node_name, {})[pod.uid] = pod
         self._stray_at[pod.uid] = pod.node_name
         self.set_aside[f"pod/{pod.uid}"] = NO_NODE.format(pod.node_name)
+
+
+def _read_only(column: NDArray[T]) -> NDArray[T]:
+    """The same numbers, now and later, that cannot be written through this view."""
+    view = column.view()
+    view.flags.writeable = False
+    return view

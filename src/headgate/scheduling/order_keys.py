@@ -16,14 +16,16 @@ import numpy as np
 from headgate.scheduling import events
 from headgate.scheduling.contract import Failed, QueueSort
 from headgate.scheduling.plugin_answers import WrongAnswer, described, is_built_in, wrong
+from headgate.scheduling.plugin_failures import PluginFailures
 from headgate.scheduling.podlike import PodLike
 
 _DEEPEST: Final = 8
 
 
 class OrderKeys:
-    def __init__(self, sort: QueueSort) -> None:
+    def __init__(self, sort: QueueSort, failures: PluginFailures | None = None) -> None:
         self._sort = sort
+        self._failures = PluginFailures() if failures is None else failures
         self._is_checked = not is_built_in(sort)
 
     def key(self, pod: PodLike, since_s: float) -> tuple[Any, ...]:
@@ -44,7 +46,12 @@ class OrderKeys:
                 raise wrong(found, "a tuple")
             return _comparable(found)
         except BaseException as broken:
+            self._failures.failed(self._sort, "order_key", broken, _named(pod))
             return Failed(self._sort.name, f"order_key: {described(broken)}", events.own_update())
+
+
+def _named(pod: PodLike | None) -> str:
+    return "" if pod is None else f"pod {pod.namespace}/{pod.name}"
 
 
 def _comparable(key: tuple[Any, ...], depth: int = 0) -> tuple[Any, ...]:

@@ -9,6 +9,7 @@ plugin. Which methods a plugin must have, and with which parameters, is checked 
 from __future__ import annotations
 
 import inspect
+import json
 import math
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from functools import cache
@@ -100,11 +101,16 @@ def described(error: BaseException) -> str:
 
 
 def plain(text: str, longest: int = _LONGEST_TEXT) -> str:
-    """A text of a plugin as it can be written into an object: of bounded length, and with characters that UTF-8 has."""
+    """A text of a plugin as it can be written into an object and onto a screen: of bounded length, with characters that
+    UTF-8 has, and with control characters escaped."""
     text = str.__str__(text)  # of a subclass, its characters
     if len(text) > longest:
         text = text[:longest] + "..."
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+    if text.isprintable():
+        return text
+    text = text.encode("utf-8", "replace").decode()
+    escaped = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+    return escaped if len(escaped) <= longest + len("...") else escaped[:longest] + "..."
 
 
 # Rejections and what they carry
@@ -157,12 +163,22 @@ def wakers(value: Any, where: str = "") -> tuple[Waker, ...]:
         raise WrongAnswer(f"{where} {due}, not {_shown(value)}") if where else wrong(value, due)
     if not all(_is_topic(each.topic) and isinstance(each.own, bool) for each in value):
         raise wrong(value, "a tuple of Wakers that on, on_one and own_update made")
-    if all(each.guard is None for each in value):
+    guards = [each.guard for each in value if each.guard is not None]
+    if not guards:
         return value
+    if not all(_is_guard(each) for each in guards):
+        raise wrong(value, "a tuple of Wakers whose guards have a method matches(event)")
     try:
         return with_fixed_guards(value)
     except BaseException:
         raise wrong(value, "a tuple of Wakers with hashable guards") from None
+
+
+def _is_guard(guard: Any) -> bool:
+    try:
+        return not isinstance(guard, type) and callable(getattr(guard, "matches", None))
+    except BaseException:
+        return False
 
 
 def _is_topic(topic: Any) -> bool:
@@ -195,7 +211,7 @@ def pre_filtered(value: Any, *, has_filter: bool) -> Skip | Refusal | Only | Sta
     if isinstance(value, Only):
         if not isinstance(value.names, frozenset | set) or not all(isinstance(each, str) for each in value.names):
             raise WrongAnswer(f"names of Only must be a frozenset of texts, not {_shown(value.names)}")
-        return value
+        return Only(frozenset(value.names), value.state)
     return state(value, "None, SKIP, a Refusal, an Only", has_reader=has_filter)
 
 
@@ -310,7 +326,9 @@ def _write(value: Write) -> None:
     if value.how not in ("merge", "strategic"):
         raise WrongAnswer(f"how of Write must be merge or strategic, not {_shown(value.how)}")
     try:
+        # What msgspec writes as null, NaN and infinity, JSON has no numbers for.
         is_body = isinstance(value.body, Mapping) and bool(msgspec.json.encode(value.body))
+        json.dumps(msgspec.to_builtins(value.body), allow_nan=False)
     except BaseException:
         is_body = False
     if not is_body:
@@ -335,9 +353,9 @@ def awaited(value: Any) -> Pending | str | None:
 def bound(value: Any, pod: Pod, node_name: str) -> effects.Bind | Write | None:
     if isinstance(value, effects.Bind):
         if value.pod.uid != pod.uid or value.node_name != node_name:
-            raise WrongAnswer("returned a Bind of another pod, or to another node, than it was asked about")
+            raise WrongAnswer("returned a Binding of another pod, or to another node, than it was asked about")
         if value.instead is not None and not isinstance(value.instead, Write):
-            raise WrongAnswer(f"instead of Bind must be None or a Write, not {_shown(value.instead)}")
+            raise WrongAnswer(f"instead of Binding must be None or a Write, not {_shown(value.instead)}")
         if value.instead is not None:
             _write(value.instead)
         return value
@@ -346,7 +364,7 @@ def bound(value: Any, pod: Pod, node_name: str) -> effects.Bind | Write | None:
         return value
     if value is None:
         return None
-    raise wrong(value, "None, a Bind or a Write")
+    raise wrong(value, "None, a Binding or a Write")
 
 
 def nothing(value: Any) -> None:

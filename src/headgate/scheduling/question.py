@@ -38,6 +38,7 @@ from headgate.scheduling.labels import Mask
 from headgate.scheduling.meters import (
     ERROR,
     FILTER,
+    POST_FILTER,
     PRE_FILTER,
     PRE_SCORE,
     SCORE,
@@ -62,13 +63,25 @@ NO_NODE: Final = -1
 """The row is empty, which comes before any filter."""
 _PRE_FILTER_STATUS: Final[Mapping[type, str]] = {Skip: SKIP, Refusal: UNSCHEDULABLE}
 
+_METHODS: Final[Mapping[str, str]] = {
+    PRE_FILTER: "pre_filter",
+    FILTER: "filter",
+    POST_FILTER: "post_filter",
+    PRE_SCORE: "pre_score",
+    SCORE: "score",
+}
+
 
 class PluginFailed(Exception):
     """Leaves the plugin that broke; never leaves this package."""
 
     def __init__(self, plugin: str, point: str, cause: BaseException) -> None:
-        super().__init__(f'running {point} plugin "{plugin}": {plugin_answers.printed(cause) or type(cause).__name__}')
+        # A wrong answer says itself what it is; of an exception, the type may be all that tells anything.
+        told = plugin_answers.printed if isinstance(cause, plugin_answers.WrongAnswer) else plugin_answers.described
+        super().__init__(f'running {point} plugin "{plugin}": {told(cause)}')
         self.plugin = plugin
+        self.method = _METHODS.get(point, point)
+        self.cause = cause
 
 
 class FilterStep(msgspec.Struct, frozen=True, eq=False):

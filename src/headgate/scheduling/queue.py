@@ -71,7 +71,7 @@ class SchedulingQueue(Generic[P]):
         self.counters = Counters()
         self.gate_waits = metrics.gates
         self._gatekeeper = Gatekeeper(pre_enqueue, metrics.watch)
-        self._order = OrderKeys(sort)
+        self._order = OrderKeys(sort, metrics.plugin_failures)
         self._settings = settings
         self._owned = owned
         self._rule = BackoffRule(settings.initial_backoff_s, settings.max_backoff_s, settings.pop_from_backoff)
@@ -122,9 +122,10 @@ class SchedulingQueue(Generic[P]):
     def add(self, pod: P, now_s: float) -> None:
         self._appeared(pod, events.POD_ADD, now_s)
 
-    def update(self, pod: P, now_s: float) -> None:
-        """A pod that is on its way to a node (assumed) must not come here: it would be taken for a new one."""
-        self._appeared(pod, events.POD_UPDATE, now_s)
+    def update(self, pod: P, now_s: float, *, is_own_write: bool = False) -> None:
+        """A pod that is on its way to a node (assumed) must not come here: it would be taken for a new one.
+        ``is_own_write``: only what the scheduler wrote itself is other than before. The pod does not wake by that."""
+        self._appeared(pod, events.POD_UPDATE, now_s, is_own_write=is_own_write)
 
     def delete(self, uid: str, now_s: float, *, bound: bool = False) -> None:
         """The pod is gone, or (``bound``) has a node. One that is being tried just does not come back."""
@@ -268,7 +269,7 @@ class SchedulingQueue(Generic[P]):
 
     # Pods that appear or change
 
-    def _appeared(self, pod: P, label: str, now_s: float) -> None:
+    def _appeared(self, pod: P, label: str, now_s: float, *, is_own_write: bool = False) -> None:
         queued = self._pods.get(pod.uid)
         if queued is None:
             queued = self._pods[pod.uid] = Queued(pod, now_s)
@@ -280,7 +281,7 @@ class SchedulingQueue(Generic[P]):
         if pod is old:
             return
         self.gate_waits.changed(old, pod, now_s)
-        happened = events.of_pod_update(old, pod, self._owned)
+        happened = [] if is_own_write else events.of_pod_update(old, pod, self._owned)
         if flight is not None:
             flight.latest = pod
             for event in happened:

@@ -32,6 +32,7 @@ from headgate.scheduling.cycle import Cycle
 from headgate.scheduling.effects import Effect, Preempt, Result
 from headgate.scheduling.events import Event
 from headgate.scheduling.lifting import Lifts
+from headgate.scheduling.meters import BIND, PERMIT
 from headgate.scheduling.metrics import GATED_EVENTS_WITHHELD, Metrics
 from headgate.scheduling.node import Node, read_node
 from headgate.scheduling.plugins.default_preemption import DefaultPreemption
@@ -81,7 +82,8 @@ class Scheduler:
         self._day = queueing.day
         by_queues = {each.name: each.queues for each in configuration.profiles if each.queues is not None}
         names = [each.name for each in configuration.profiles]
-        self.cluster = Cluster(spared=spared, waiting=names if all_wait else by_queues, report=report)
+        watch = self.metrics.watch("")
+        self.cluster = Cluster(spared=spared, waiting=names if all_wait else by_queues, watch=watch)
         queues, lifts = Queues(next(iter(by_queues.values()), SETTINGS)), Lifts()
         allocation = QueueAllocation(queues, lifts, enabled=queueing.enabled)
         self.teams: dict[str, Team] = {
@@ -116,7 +118,7 @@ class Scheduler:
             )
             for profile in configuration.profiles
         }
-        self.bindings = Bindings(self.metrics, report)
+        self.bindings = Bindings(self.metrics)
         self._conditions = telling.Conditions()
         self.queues = queues
         self.names_by_queues = frozenset(by_queues)
@@ -141,6 +143,7 @@ class Scheduler:
         )
         self._notices = telling.Notices()
         self._exposed = telling.Notices(_EXPOSED_S)
+        self._unbound = telling.Notices()
         self._gated_events = telling.EventLimit(gated_events)
         self._shapes = Shapes()
         self._nodes: dict[str, tuple[Object, Node]] = {}
@@ -215,7 +218,7 @@ class Scheduler:
             self._attempts.room_changed(pod.node_name, now_s)
 
     def _waits(self, pod: Pod, now_s: float) -> None:
-        self._conditions.seen(pod)
+        is_shown = self._conditions.seen(pod)
         known = self.queue.get(pod.uid)
         if known is None and self.cluster.matrix.node_of(pod.uid):
             return  # it has been bound, and this is how it looked before
@@ -225,7 +228,7 @@ class Scheduler:
             (self._notices if pod.gates else self._exposed).waits(pod.uid, now_s)
         else:
             before = known.pod
-            self.queue.update(pod, now_s)
+            self.queue.update(pod, now_s, is_own_write=is_shown and _differ_in_own_writes(before, pod))
             if before.gates != pod.gates:
                 self._owed += self._retold(pod.uid)
             if before.shape.requests != pod.shape.requests and pod.scheduler_name not in self.names_by_queues:
@@ -265,10 +268,13 @@ class Scheduler:
             named = f"{resource.plural} {metadata.get('namespace') or ''}/{metadata.get('name')}"
             self._report(f"{named} is left out, since it cannot be read: {broken!r}")
             return
+        self._log_problems(now_s)
         self._happened(happened, now_s)
 
     def object_removed(self, resource: Resource, namespace: str, name: str, now_s: float) -> None:
-        self._happened(self.cluster.removed(resource, namespace, name), now_s)
+        happened = self.cluster.removed(resource, namespace, name)
+        self._log_problems(now_s)
+        self._happened(happened, now_s)
 
     def _happened(self, happened: Iterable[Event], now_s: float) -> None:
         """Who waits for it may be tried, and who awaits it before a binding goes on with the next step."""
@@ -298,14 +304,20 @@ class Scheduler:
                 break
         # After the attempts: a share that a pod without a node gives back is room that no other pod has to make.
         effects += self._attempts.carry_out(self._contending.step(), now_s)
-        for problem in self.metrics.slow_calls.messages():
-            self._report(problem)
+        for uid in self.bindings.newly_waiting():
+            self._unbound.waits(uid, now_s)
+        self._log_problems(now_s)
         return effects
+
+    def _log_problems(self, now_s: float) -> None:
+        """Of plugins: those that are slow, and those that fail."""
+        for problem in (*self.metrics.slow_calls.messages(), *self.metrics.plugin_failures.messages(now_s)):
+            self._report(problem)
 
     def next_deadline_s(self) -> float | None:
         """When :meth:`step` has something to do, unless something happens before."""
         waits = (self.queue, self.bindings, self._preempting, self._admitting, self._retracting)
-        notices = (self._notices.next_s(), self._exposed.next_s())
+        notices = (self._notices.next_s(), self._exposed.next_s(), self._unbound.next_s())
         found = (*(each.next_deadline_s() for each in waits), *notices)
         return min((moment for moment in found if moment is not None), default=None)
 
@@ -319,6 +331,11 @@ class Scheduler:
                 if said:
                     notices.told(now_s)
                 effects += said
+        for uid in self._unbound.due(now_s):
+            said = self._notice_unbound(uid)
+            if said:
+                self._unbound.told(now_s)
+            effects += said
         return effects
 
     def _retold(self, uid: str) -> list[Effect]:
@@ -343,6 +360,30 @@ class Scheduler:
             return []
         return [telling.gated_notice(queued.pod)]
 
+    def _notice_unbound(self, uid: str) -> list[Effect]:
+        """Why a pod that has had a node for a while is not bound."""
+        binder = self.bindings.take_unconfirmed(uid)
+        if binder:
+            return self._not_bound_by(binder, uid)
+        queued, waiting = self.queue.get(uid), self.bindings.waiting(uid)
+        if waiting is None or queued is None:
+            return []
+        why = conditions.WAITING_ON_PERMIT if waiting.point == PERMIT else conditions.WAITING_ON_PRE_BIND
+        message = conditions.held_message(waiting.plugin, waiting.text, waiting.point)
+        return list(self._conditions.has_node(queued.pod, why, message))
+
+    def _not_bound_by(self, plugin: str, uid: str) -> list[Effect]:
+        """The API server accepted what a Bind plugin wrote, and does not show the pod on a node."""
+        matrix = self.cluster.matrix
+        row = matrix.home(uid)
+        if row is None or not matrix.is_assumed(uid):
+            return []
+        pod = matrix.pods_on(row)[uid]
+        text = f"its write was accepted {telling.GATED_S:g} s ago, and the pod is not bound to {matrix.name(row)}"
+        message = conditions.held_message(plugin, text, BIND)
+        self._report(f"pod {pod.key} is not bound: {message}")
+        return list(self._conditions.has_node(pod, conditions.SCHEDULER_ERROR, message))
+
     def _holder(self, uid: str) -> Rejection | None:
         """The rejection of the plugin that holds the pod, unless its holds show elsewhere."""
         queued = self.queue.get(uid)
@@ -353,16 +394,14 @@ class Scheduler:
 
     def _held(self, pod: Pod, holder: Rejection) -> list[Effect]:
         is_error = isinstance(holder, Failed)
-        said = list(self._conditions.held(pod, holder.plugin, holder.reason, is_error=is_error))
-        if said and is_error:
-            named = conditions.held_message(holder.plugin, holder.reason)
-            self._report(f"pod {pod.namespace}/{pod.name} is held, since a plugin failed: {named}")
-        return said
+        return list(self._conditions.held(pod, holder.plugin, holder.reason, is_error=is_error))
 
     # What became of effects
 
     def bound(self, uid: str, result: Result, message: str, now_s: float) -> list[Effect]:
-        return self._attempts.bound(uid, result, message, now_s)
+        effects = self._attempts.bound(uid, result, message, now_s)
+        self._log_problems(now_s)
+        return effects
 
     def lifted(self, uid: str, result: Result, message: str, now_s: float) -> list[Effect]:
         """The removal of a gate was answered."""
@@ -404,6 +443,12 @@ class Scheduler:
         cache = (Sample("scheduler_cache_size", (("type", each),), size) for each, size in sizes.items())
         withheld = Sample(GATED_EVENTS_WITHHELD, (), self._gated_events.withheld)
         return self.metrics.page(now_s, (*self.queue.samples(), *cache, *self._admitting.samples(), withheld))
+
+
+def _differ_in_own_writes(before: Pod, now: Pod) -> bool:
+    """Whether nothing but what the scheduler writes into a pod's status is other than before."""
+    own = {"revision": before.revision, "scheduled": before.scheduled, "nominated_node": before.nominated_node}
+    return msgspec.structs.replace(now, **own) == before
 
 
 def _either(own: int | None, common: int) -> int:

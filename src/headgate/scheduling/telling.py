@@ -100,6 +100,13 @@ class Conditions:
         if not is_known:
             yield held(pod, why, message, once=bool(pod.gates))
 
+    def has_node(self, pod: Pod, why: str, message: str) -> Iterator[Effect]:
+        """A pod that has a node waits for a plugin before it is bound, or (``SchedulerError``) is not bound by it."""
+        said = list(self.waiting(pod, why, message))
+        yield from said
+        if said:
+            yield held(pod, why, message, once=False)
+
     def holder(self, pod: Pod) -> str:
         """The PreEnqueue plugin that holds the pod, as was last said of it; empty if none was named."""
         says = self._told.get(pod.uid, pod.scheduled)
@@ -120,12 +127,15 @@ class Conditions:
     def _is_new(self, pod: Pod, nominated_node: str | None) -> bool:
         return nominated_node not in (None, self._promised.get(pod.uid, pod.nominated_node))
 
-    def seen(self, pod: Pod) -> None:
-        """The API server shows the pod as we told it: nothing has to be remembered."""
-        if pod.scheduled == self._told.get(pod.uid):
+    def seen(self, pod: Pod) -> bool:
+        """The API server shows the pod as we told it: nothing has to be remembered. Whether that is so by this."""
+        is_told = pod.scheduled is not None and pod.scheduled == self._told.get(pod.uid)
+        if is_told:
             self._told.pop(pod.uid, None)
-        if pod.nominated_node == self._promised.get(pod.uid):
+        is_promised = pod.nominated_node == self._promised.get(pod.uid)
+        if is_promised:
             self._promised.pop(pod.uid, None)
+        return is_told or is_promised
 
     def forget(self, uid: str) -> None:
         self._told.pop(uid, None)

@@ -111,6 +111,7 @@ def wait_together(
                 try:
                     room = leaving.find(pod, cycle, now_s)
                 except BaseException as broken:  # a plugin that is asked about terminating pods
+                    cycle.tell_failure(broken, pod)
                     outcome = unplaced_by_error(broken)
         node = outcome.node_name if isinstance(outcome, Placement) else "" if room is None else room.node_name
         row = cycle.matrix.row_of(node)

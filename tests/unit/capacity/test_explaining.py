@@ -316,3 +316,36 @@ def test_a_pod_whose_turn_it_is_and_that_a_plugin_holds_is_not_told_to_wait_for_
 def test_an_error_of_the_scheduler_that_no_plugin_caused_is_told_as_before() -> None:
     about = told(None, a_pod("p", condition={"reason": "SchedulerError", "message": "binding rejected: no"}))
     assert about.next == ("it is tried again by itself",)
+
+
+@pytest.mark.parametrize(
+    ("reason", "message"),
+    [
+        ("Unschedulable", 'Reserve plugin "Zoo": plain no'),
+        ("WaitingOnPermit", 'Permit plugin "Zoo": plain no'),
+        ("WaitingOnPreBind", 'PreBind plugin "Zoo": plain no'),
+    ],
+)
+def test_a_plugin_that_holds_a_pod_after_a_node_was_chosen_is_named_and_no_node(reason: str, message: str) -> None:
+    about = told(None, a_pod("p", condition={"reason": reason, "message": message}))
+    (hold,) = about.holds
+    assert (hold.kind, hold.name, hold.text, hold.why) == ("plugin", "Zoo", "plain no", reason)
+    assert about.next == ("what plugin Zoo waits for has to happen",)
+
+
+@pytest.mark.parametrize("message", ['running PreFilter plugin "Zoo": no', 'running plugin "Zoo" (permit): no'])
+def test_a_plugin_that_fails_at_a_later_point_is_named(message: str) -> None:
+    about = told(None, a_pod("p", condition={"reason": "SchedulerError", "message": message}))
+    assert (about.holds[0].kind, about.holds[0].name, about.holds[0].text) == ("plugin", "Zoo", "no")
+    assert about.next[0].startswith("it is tried again by itself; if plugin Zoo goes on failing")
+
+
+def test_a_shortage_is_still_one_of_nodes() -> None:
+    about = told(None, a_pod("p", condition={"reason": "Unschedulable", "message": "0/1 nodes are available: no."}))
+    assert about.holds[0].kind == "node"
+
+
+def test_nothing_is_claimed_about_a_scheduler_that_does_not_go_by_queues() -> None:
+    about = told(None, a_pod("p", schedulerName="zoo"))
+    assert about.summary == "its scheduler is zoo, which does not go by queues; queues are for headgate, volcano"
+    assert about.next == ("scheduler zoo has to try it; if this stays so, look whether a scheduler of that name runs",)

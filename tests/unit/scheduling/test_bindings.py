@@ -9,7 +9,7 @@ import pytest
 from headgate.kube.resource import CONFIG_MAPS
 from headgate.scheduling import events
 from headgate.scheduling.contract import Pending, Rejection, Wait
-from headgate.scheduling.effects import Bind, Prepare, Result, Write
+from headgate.scheduling.effects import Bind, Prepare, Result, SetStatus, Write
 from headgate.scheduling.pod import Pod
 from headgate.scheduling.queued import Where
 from unit.scheduling.world import World, a_node, a_pod
@@ -94,7 +94,7 @@ def test_what_was_set_aside_is_given_back_when_a_later_plugin_refuses() -> None:
     world.step()
     assert world.binds.keys() == {"q"}
     assert world.where("p") is Where.UNSCHEDULABLE
-    assert world.statuses == {"p": "Unschedulable: full"}
+    assert world.statuses == {"p": 'Unschedulable: Reserve plugin "Second": full'}
     assert [each.partition("@")[0] for each in first.held] == ["q"]
     assert world.taken("a") + world.taken("b") == 1
 
@@ -122,7 +122,7 @@ def test_a_pod_that_waited_too_long_for_permission_is_turned_away() -> None:
     world.show(a_pod("p"))
     assert world.step() == []
     world.step(after_s=30)
-    assert world.statuses == {"p": "Unschedulable: timed out waiting on permit"}
+    assert world.statuses == {"p": 'Unschedulable: Permit plugin "Pairs": timed out waiting on permit'}
     assert world.taken("a") == 0
 
 
@@ -132,7 +132,8 @@ def test_a_permit_plugin_may_turn_away_those_who_wait() -> None:
     world.step(most=1)
     world.show(a_pod("never", priority=5))
     world.step(most=1)
-    assert world.statuses == {"never": "Unschedulable: never", "p": "Unschedulable: not today"}
+    by = 'Unschedulable: Permit plugin "Pairs"'
+    assert world.statuses == {"never": f"{by}: never", "p": f"{by}: not today"}
 
 
 def test_a_pod_that_is_deleted_while_it_waits_leaves_its_room() -> None:
@@ -208,3 +209,39 @@ def test_a_plugin_that_raises_fails_its_pod_in_its_own_name_and_is_asked_again_a
     assert world.statuses == {"p": 'SchedulerError: running plugin "Broken" (reserve): RuntimeError: oops'}
     assert world.taken("a") == 0
     assert world.where("p") is Where.ERROR_BACKOFF
+
+
+def bind_by(plugin: Courier) -> World:
+    points = {"bind": {"enabled": [{"name": plugin.name}, {"name": "DefaultBinder"}], "disabled": [{"name": "*"}]}}
+    return World(known=[plugin], profiles=[{"plugins": points}])
+
+
+def test_a_write_of_a_bind_plugin_that_does_not_bind_is_told_after_a_while() -> None:
+    world = bind_by(Courier())
+    world.show(a_pod("parcel"), a_pod("parcel-2"))
+    world.step()
+    assert world.binds.keys() == {"parcel", "parcel-2"}
+    world.answer("parcel", Result.DONE)
+    world.answer("parcel-2", Result.DONE)
+    world.show_bound(a_pod("parcel-2"), "b")
+    assert world.step(after_s=1) == []
+    world.step(after_s=11)
+    expected = 'Bind plugin "Courier": its write was accepted 10 s ago, and the pod is not bound to '
+    assert world.statuses.keys() == {"parcel"}
+    assert world.statuses["parcel"].startswith(f"SchedulerError: {expected}")
+    assert [problem.startswith(f"pod default/parcel is not bound: {expected}") for problem in world.problems] == [True]
+
+
+def test_a_write_of_a_plugin_that_fails_names_the_plugin() -> None:
+    world = World(Orders())
+    world.show(a_pod("p"))
+    world.step()
+    effects = world.scheduler.prepared("uid-p", "configmaps c: not found", world.now_s)
+    assert isinstance(effects[0], SetStatus)
+    assert effects[0].condition is not None
+    assert effects[0].condition["message"] == 'running PreBind plugin "Orders": configmaps c: not found'
+    world = bind_by(Courier())
+    world.show(a_pod("parcel"))
+    world.step()
+    world.answer("parcel", Result.REFUSED, "forbidden")
+    assert world.statuses["parcel"].endswith('binding rejected: running Bind plugin "Courier": forbidden')

@@ -190,7 +190,7 @@ def test_a_plugin_that_breaks_rejects_its_pod_by_name_and_no_other() -> None:
     found = cluster.cycle.place(cluster.pod(a_pod("p", {"cpu": "1"})))
     assert isinstance(found, Unplaced)
     assert found.is_error
-    assert found.message == 'running Filter plugin "Broken": oops'
+    assert found.message == 'running Filter plugin "Broken": ZeroDivisionError: oops'
     assert [each.plugin for each in found.rejections] == ["Broken"]
     assert place(cluster, a_pod("q", {"cpu": "2"})) == "a"
 

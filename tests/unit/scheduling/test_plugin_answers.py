@@ -176,7 +176,7 @@ def test_a_binding_of_another_pod_or_to_another_node_is_refused() -> None:
     world.show(a_pod("p", GOOD), a_pod("q", GOOD), a_pod("lost", GOOD))
     world.step()
     assert len(world.binds) == 1
-    assert sum("Bind of another pod" in said for said in world.statuses.values()) == 2
+    assert sum("Binding of another pod" in said for said in world.statuses.values()) == 2
 
 
 @pytest.mark.parametrize("make", [*WRONG.values(), lambda: None], ids=[*WRONG, "None"])
@@ -477,7 +477,7 @@ def test_a_wrong_answer_about_a_watched_object_is_reported_and_others_are_told(
     world.scheduler.object_removed(CONFIG_MAPS, "default", "c", world.now_s)
     assert second.heard == 2
     (problem,) = world.problems
-    assert problem.startswith(f"plugin {NAME} failed on a change of configmaps: WrongAnswer: ")
+    assert problem.startswith(f"plugin {NAME} failed in {method} on a change of configmaps: WrongAnswer: ")
 
 
 def test_what_is_said_of_a_wrong_answer_is_short_and_never_fails() -> None:

@@ -259,7 +259,7 @@ def test_a_victim_that_waits_for_permission_is_turned_away_and_not_deleted() -> 
     driven.comes("p")
     effects = driven.step()
     assert not any(isinstance(each, Preempt) for each in effects)
-    assert {each.reason for each in driven.said} == {"FailedScheduling", "Preempted"}
+    assert {each.reason for each in driven.said} == {"FailedScheduling", "Preempted", "WaitingOnPermit"}
     (bound,) = (each for each in [*effects, *driven.step()] if isinstance(each, Bind))
     assert (bound.pod.name, bound.node_name) == ("p", "a")
     assert driven.where("w") is Where.UNSCHEDULABLE

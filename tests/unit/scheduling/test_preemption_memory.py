@@ -61,7 +61,7 @@ def test_a_state_that_breaks_in_a_trial_leaves_the_nodes_as_they_were() -> None:
     counts.breaks = True
     runs(broken, "w", "a", cpu="0")
     found = tried(broken, a_pod("q", {"cpu": "1"}, priority=10))
-    assert found.message.endswith('running PostFilter plugin "DefaultPreemption": lost count')
+    assert found.message.endswith('running PostFilter plugin "DefaultPreemption": ValueError: lost count')
     assert [each.name for each in broken.matrix.pods_on(0).values()] == ["w", "v"]
     assert broken.matrix.columns.free[broken.matrix.columns.column("cpu"), 0] == 0
 

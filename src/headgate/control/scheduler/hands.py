@@ -20,7 +20,7 @@ from headgate.client.outcome import Outcome, Verdict
 from headgate.client.writer import Writer
 from headgate.control.scheduler.eviction import preempt
 from headgate.control.scheduler.results import result_of
-from headgate.kube.conditions import PRE_ENQUEUE_REJECTED
+from headgate.kube.conditions import PRE_ENQUEUE_REJECTED, WAITING_ON_PERMIT, WAITING_ON_PRE_BIND
 from headgate.kube.resource import PODS
 from headgate.kube.timestamps import format_time
 from headgate.scheduling.effects import Bind, Effect, LiftGate, Preempt, Prepare, RemoveStamp, Say, SetStatus, Write
@@ -259,7 +259,7 @@ class Hands:
         said = Said(
             _reference(pod), say.reason, say.message, say.type, behind.scheduler_name, say.action, name, related
         )
-        if say.reason == PRE_ENQUEUE_REJECTED:
+        if say.reason in (PRE_ENQUEUE_REJECTED, WAITING_ON_PERMIT, WAITING_ON_PRE_BIND):
             _log.info("pod %s/%s is held: %s", pod.namespace, pod.name, say.message)
         self._events.tell(said)
 
