@@ -219,6 +219,7 @@ def _refusal(reason: str, message: str) -> tuple[Hold, str] | None:
         step = (
             f"it is tried again by itself; if plugin {plugin} goes on failing, it has to be mended or the pod changed"
         )
+        words = message  # with the extension point
     return Hold("plugin", plugin, words, why=reason), step
 
 

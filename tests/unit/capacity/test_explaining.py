@@ -336,7 +336,7 @@ def test_a_plugin_that_holds_a_pod_after_a_node_was_chosen_is_named_and_no_node(
 @pytest.mark.parametrize("message", ['running PreFilter plugin "Zoo": no', 'running plugin "Zoo" (permit): no'])
 def test_a_plugin_that_fails_at_a_later_point_is_named(message: str) -> None:
     about = told(None, a_pod("p", condition={"reason": "SchedulerError", "message": message}))
-    assert (about.holds[0].kind, about.holds[0].name, about.holds[0].text) == ("plugin", "Zoo", "no")
+    assert (about.holds[0].kind, about.holds[0].name, about.holds[0].text) == ("plugin", "Zoo", message)
     assert about.next[0].startswith("it is tried again by itself; if plugin Zoo goes on failing")
 
 
