@@ -115,16 +115,20 @@ def _warn(problem: str) -> None:
     _log.warning("quota: %s", problem)
 
 
-async def keep_quota(transport: Transport, features: Features, jobs: JobSettings, meters: Meters) -> None:
-    """Gives quota to workloads until it is cancelled."""
+def quota_settings(features: Features, jobs: JobSettings) -> Settings:
     patience = jobs.pods_ready_s
     pods_ready = None if patience is None else PodsReady(timeout_s=patience, recovery_timeout_s=patience)
-    settings = Settings(
+    return Settings(
         honours_gates=features.admission_gated_by,
         pods_ready=pods_ready,
         starts_after_terminating=features.start_after_terminating_pods,
         max_wait_s=jobs.max_wait_s,
     )
+
+
+async def keep_quota(transport: Transport, features: Features, jobs: JobSettings, meters: Meters) -> None:
+    """Gives quota to workloads until it is cancelled."""
+    settings = quota_settings(features, jobs)
     try:
         failed = meters.failures_of("quota")
         await keep_running(lambda: [Quota(settings, meters.quota, _warn)], transport, failed=failed)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import click
 import pytest
+from click.testing import CliRunner
 
-from headgate.jobs.settings import MANAGED_NAMESPACES, parse_quota_release
+from headgate.cli.controllers import quota_settings
+from headgate.cli.job_options import job_options
+from headgate.jobs.settings import MANAGED_NAMESPACES, JobSettings, parse_quota_release
+from headgate.kube.features import Features
 from headgate.kube.labels import parse_selector
 
 
@@ -35,3 +40,21 @@ def test_the_namespaces_of_the_system_are_left_alone_and_the_default_reads_as_it
     assert parse_selector(str(MANAGED_NAMESPACES)) == MANAGED_NAMESPACES
     assert not MANAGED_NAMESPACES.matches({"kubernetes.io/metadata.name": "kube-system"})
     assert MANAGED_NAMESPACES.matches({"kubernetes.io/metadata.name": "default"})
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected_s"), [((), 600.0), (("--max-wait-for-terminating-pods", "90s"), 90.0)], ids=["default", "typed"]
+)
+def test_the_longest_wait_for_terminating_pods_is_typed_as_a_duration(
+    typed: tuple[str, ...], expected_s: float
+) -> None:
+    found: list[JobSettings] = []
+
+    @click.command()
+    @job_options
+    def command(job_settings: JobSettings) -> None:
+        found.append(job_settings)
+
+    assert CliRunner().invoke(command, typed).exit_code == 0
+    assert [quota_settings(Features(), each).max_wait_s for each in found] == [expected_s]
+    assert CliRunner().invoke(command, ("--max-wait-for-terminating-pods", "never")).exit_code == 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from headgate.jobs.settings import JobSettings
 from headgate.kube.features import Features
 from headgate.owners.contract import Done, Steps
 from headgate.quota.engine import Settings
@@ -254,6 +255,18 @@ def test_a_replacement_waits_for_the_pod_whose_place_it_takes() -> None:
     assert started(world) == ["g-1", "new"]
 
 
+def test_a_replacement_waits_no_longer_than_the_longest_wait() -> None:
+    world = a_world(cpu=2, kubelet=SilentKubelet, settings=JobSettings(max_wait_s=20.0))
+    add_group(world, "g", grace_s=3600)
+    world.advance(2)
+    delete(world, "g-0")
+    add(world, "new", group="g")
+    world.advance(15)
+    assert started(world) == ["g-1"]
+    world.advance(15)
+    assert started(world) == ["g-1", "new"]
+
+
 def test_a_death_at_any_write_starts_no_pod_early() -> None:
     def judge(world: World) -> None:
         used = [name for name, pod in pods(world).items() if not is_gated(pod) and pod["status"]["phase"] not in ENDED]
@@ -341,3 +354,22 @@ def test_a_pod_of_a_namespace_without_the_queue_holds_nobody_back() -> None:
     world.advance(1)
     assert world.server.get(f"{path}/forged").status == 200
     assert started(world) == ["a"]
+
+
+def test_a_forged_pod_that_was_never_queued_holds_nothing_back() -> None:
+    """The right to create pods is enough to write the annotation and a grace period of ten years."""
+    world = a_world(cpu=1, kubelet=SilentKubelet, **PREEMPTION)
+    stamp = {"workload": "x", "clusterQueue": "cq", "localQueue": "lq", "flavors": {"cpu": "default"}}
+    text = msgspec.json.encode({**stamp, "reservedAt": "2020-01-01T00:00:00Z"}).decode()
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "100m"}}}
+    pod = {
+        "metadata": {"name": "forged", "annotations": {"headgate.dev/quota-reservation": text}},
+        "spec": {"nodeName": "n", "containers": [container], "terminationGracePeriodSeconds": 315360000},
+    }
+    assert world.server.post(PODS, pod).status == 201
+    world.advance(1)
+    world.server.delete(f"{PODS}/forged")
+    add(world, "a")
+    world.advance(1)
+    assert "deletionTimestamp" in pods(world)["forged"]["metadata"]
+    assert not is_gated(pods(world)["a"])
