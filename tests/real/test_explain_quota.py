@@ -38,9 +38,9 @@ def a_job(name: str, queue: str = "lq", **metadata: Any) -> Object:
     return made("Job", name, {"suspend": True, "template": {"spec": SPEC}}, "batch/v1", labels=labels, **metadata)
 
 
-def a_workload(name: str, **metadata: Any) -> Object:
+def a_workload(name: str, priority: int = 0, **metadata: Any) -> Object:
     sets = [{"name": "main", "count": 1, "template": {"spec": SPEC}}]
-    return made("Workload", name, {"queueName": "lq", "podSets": sets}, **metadata)
+    return made("Workload", name, {"queueName": "lq", "podSets": sets, "priority": priority}, **metadata)
 
 
 HELD = {
@@ -76,10 +76,10 @@ def server(
         install_crds(running)
         created = running.kubectl(["create", "-f", "-"], yaml.safe_dump_all(MADE))
         assert created.exit == 0, created.stderr
-        for kind, name, api in (("Job", "train", "batch/v1"), ("Pod", "single", "v1")):
+        for kind, name, api, priority in (("Job", "train", "batch/v1", 1), ("Pod", "single", "v1", 0)):
             uid = running.kubectl(["get", kind, name, "-n", NAMESPACE, "-o", "jsonpath={.metadata.uid}"]).stdout
             owner = {"apiVersion": api, "kind": kind, "name": name, "uid": uid, "controller": True}
-            workload = a_workload(f"of-{name}", ownerReferences=[owner])
+            workload = a_workload(f"of-{name}", priority, ownerReferences=[owner])
             owned = running.kubectl(["create", "-f", "-"], yaml.safe_dump(workload))
             assert owned.exit == 0, owned.stderr
         status = ["patch", "workload", "holder", "-n", NAMESPACE, "--subresource=status", "--type=merge"]
@@ -104,7 +104,7 @@ def test_workloads_are_listed_in_kueuectls_columns(server: Server) -> None:
     found = {row.split()[0]: row.split()[1:] for row in rows}
     assert found["holder"][:3] == ["lq", "cq", "ADMITTED"]
     assert found["of-train"][:5] == ["job.batch", "train", "lq", "cq", "PENDING"]
-    assert {found["of-train"][5], found["of-single"][5]} == {"0", "1"}, "who is first is decided by uid"
+    assert [found["of-train"][5], found["of-single"][5]] == ["0", "1"]
     assert found["held-back"][:3] == ["lq", "cq", "PENDING"]
 
 
