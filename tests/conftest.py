@@ -66,7 +66,7 @@ def _required(folder: Path | None, variable: str, complaint: str) -> Path:
     if folder is None:
         if os.environ.get(variable) == "1":
             pytest.fail(f"{complaint} ({variable}=1)", pytrace=False)
-        pytest.skip(complaint)
+        pytest.skip(complaint)  # never in `.ci/run`, which requires all three (see above)
     return folder
 
 
